@@ -1,0 +1,57 @@
+//! Time as an argument.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Tells the time. The engine and the in-memory store ask it; database stores use their database's clock.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The present time.
+    fn now(&self) -> Timestamp;
+}
+
+/// A clock that a test holds in its hand: it moves only when told to.
+///
+/// ```
+/// use std::time::Duration;
+/// use ratchet_core::{Clock, ManualClock, Timestamp};
+///
+/// let clock = ManualClock::at(Timestamp::UNIX_EPOCH);
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(clock.now().as_second(), 60);
+/// ```
+#[derive(Debug)]
+pub struct ManualClock {
+    micros: AtomicI64,
+}
+
+impl ManualClock {
+    /// A clock that stands at `now`.
+    pub fn at(now: Timestamp) -> Self {
+        Self { micros: AtomicI64::new(now.as_microsecond()) }
+    }
+
+    /// Moves the clock forward.
+    pub fn advance(&self, by: Duration) {
+        let micros = i64::try_from(by.as_micros()).expect("a test does not advance by 290,000 years");
+        self.micros.fetch_add(micros, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_microsecond(self.micros.load(Ordering::SeqCst)).expect("a test stays within jiff's range")
+    }
+}
+
+/// `at` plus `by`, cut to the range of time that can be stored.
+pub fn later(at: Timestamp, by: Duration) -> Timestamp {
+    jiff::SignedDuration::try_from(by).ok().and_then(|by| at.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
+}
+
+/// How long after `from` `to` is; zero if it is not.
+pub fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)
+}

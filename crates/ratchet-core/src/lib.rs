@@ -1,0 +1,53 @@
+//! The words and rules of Ratchet.
+//!
+//! This crate holds what every other part agrees on: ids, the job model and its limits, the states and the one
+//! function that says which may follow which ([`transition`]), the pure decision from an attempt's outcome to what
+//! the store must now do ([`decide`]), and the traits that a store implements ([`store`]).
+//!
+//! It performs no I/O, starts no task and reads no clock: time and randomness come in as arguments.
+
+pub mod backoff;
+pub mod claim;
+pub mod clock;
+pub mod decide;
+pub mod error;
+pub mod id;
+pub mod invalid;
+pub mod json;
+pub mod limits;
+pub mod memory;
+pub mod name;
+pub mod node;
+pub mod outcome;
+pub mod page;
+pub mod prepare;
+pub mod priority;
+pub mod record;
+pub mod settlement;
+pub mod spec;
+pub mod state;
+pub mod store;
+pub mod transition;
+pub mod uuid7;
+
+pub use backoff::Backoff;
+pub use claim::{Claim, ClaimRequest, Fence, Pool};
+pub use clock::{Clock, ManualClock};
+pub use decide::{Decision, decide};
+pub use error::{ErrorKind, StoreError};
+pub use id::{JobId, NodeId};
+pub use invalid::InvalidInput;
+pub use json::JsonText;
+
+pub use name::{BusinessKey, IdempotencyKey, Kind, NodeName, Principal, QueueName, ResourceName, Tag};
+pub use outcome::{DeferReason, ErrorReport, Outcome, Verdicts};
+pub use priority::Priority;
+pub use record::{AttemptRecord, AttemptStatus, JobRecord};
+pub use settlement::{Change, Settled, Settlement};
+pub use spec::{Due, JobSpec, JobType, NewJob, Origin, StartState};
+pub use state::JobState;
+pub use store::Store;
+pub use transition::Event;
+
+/// A point in time, as jobs know it: UTC, stored with microsecond precision.
+pub use jiff::Timestamp;

@@ -1,0 +1,55 @@
+use async_trait::async_trait;
+
+use crate::error::StoreError;
+use crate::id::JobId;
+use crate::record::JobRecord;
+use crate::spec::NewJob;
+use crate::transition::Place;
+
+/// What a person may ask for. Each is guarded by [`sources`](crate::transition::sources) of its event; where the job
+/// is unknown or stands elsewhere, nothing changes and the answer is `None`.
+#[async_trait]
+pub trait ControlStore: Send + Sync {
+    /// Ends a live job; a running attempt is recorded as cancelled, the business key is freed.
+    async fn cancel(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
+
+    /// Suspends a PENDING or FAILED job.
+    async fn pause(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
+
+    /// Lets a paused job go on from where it was.
+    async fn resume(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
+
+    /// Gives a FAILED job a new life: attempts and crash count 0, error cleared, due now.
+    ///
+    /// It takes its business key again; [`Duplicate`](crate::ErrorKind::Duplicate) if another job holds it.
+    async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
+
+    /// Lets a WAITING job become PENDING; it counts as waiting for a slot since now, or since its time if that is later.
+    async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
+
+    /// Cancels `old` and stores `new` in one transaction; `new` may take over the business key of `old`.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such job, [`Conflict`](crate::ErrorKind::Conflict) if
+    /// it cannot be cancelled any more, [`Duplicate`](crate::ErrorKind::Duplicate) if a third job holds the new key.
+    /// Nothing changes then.
+    async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError>;
+}
+
+/// A transition that a person asked for and that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transitioned {
+    /// Where the job stood before.
+    pub from: Place,
+    /// The job as it now is.
+    pub job: JobRecord,
+}
+
+/// What a replacement came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Replacement {
+    /// The old job was cancelled and the new one stored.
+    Replaced(Transitioned),
+    /// The new job's idempotency key was used before: nothing changed, this job stands for it.
+    Existing(JobId),
+}

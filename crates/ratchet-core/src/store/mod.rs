@@ -1,0 +1,59 @@
+//! The traits that a store implements, split by who reads them.
+//!
+//! Every trait is object-safe; the engine and the client hold an `Arc<dyn Store>`. A store states what it promises by
+//! passing the suite in `ratchet-conformance`.
+
+mod cluster;
+mod control;
+mod jobs;
+mod query;
+mod queues;
+mod turn;
+
+use std::time::Duration;
+
+pub use cluster::{ClusterStore, Orphans, Progress, PulseStore, Running};
+pub use control::{ControlStore, Replacement, Transitioned};
+pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
+pub use query::{QueryStore, StateCounts};
+pub use queues::QueueStore;
+pub use turn::{Turn, TurnStore};
+
+/// Everything that Ratchet asks of a database.
+pub trait Store:
+    JobStore + TurnStore + ControlStore + ClusterStore + QueueStore + QueryStore + std::fmt::Debug
+{
+    /// The name of the database, for people: `sqlite`, `postgres`, `memory`.
+    fn name(&self) -> &'static str;
+
+    /// How the node learns that other processes have submitted work; `None` if it can only poll.
+    ///
+    /// The store calls `changed` from a task of its own, at most once in a few milliseconds, and stops when the
+    /// returned guard is dropped. It is a hint: calling it too often costs a poll, missing a change costs latency.
+    fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {
+        let _ = changed;
+        None
+    }
+}
+
+/// Keeps a watch alive; dropping it ends the watch.
+pub struct WatchGuard(#[expect(dead_code, reason = "held for its drop")] Box<dyn Send + Sync>);
+
+impl WatchGuard {
+    /// A guard that drops `inner` when it is dropped.
+    pub fn new(inner: impl Send + Sync + 'static) -> Self {
+        Self(Box::new(inner))
+    }
+}
+
+impl std::fmt::Debug for WatchGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WatchGuard")
+    }
+}
+
+/// A store whose clock a test can move, for the conformance suite and for tests of applications.
+pub trait MovableClock {
+    /// Moves the store's time forward.
+    fn advance_clock(&self, by: Duration);
+}

@@ -1,0 +1,34 @@
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+
+use crate::error::StoreError;
+use crate::id::JobId;
+use crate::page::{JobCursor, JobFilter, Page};
+use crate::record::{AttemptRecord, JobRecord};
+use crate::state::JobState;
+
+/// Jobs by state.
+pub type StateCounts = BTreeMap<JobState, u64>;
+
+/// Looking at what is there.
+#[async_trait]
+pub trait QueryStore: Send + Sync {
+    /// A page of jobs, newest first; `limit` is 1 to [`PAGE_LIMIT_MAX`](crate::page::PAGE_LIMIT_MAX), else
+    /// [`Invalid`](crate::ErrorKind::Invalid).
+    async fn list(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<JobRecord>, StoreError>;
+
+    /// How many jobs stand where; states without jobs are left out.
+    async fn count_by_state(&self) -> Result<StateCounts, StoreError>;
+
+    /// The attempts of a job, the first first.
+    async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    /// How many alerts were recorded for a job's way to the dead letter queue.
+    async fn alert_count(&self, id: JobId) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,33 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::claim::{Claim, ClaimRequest};
+use crate::error::StoreError;
+use crate::settlement::{Settled, Settlement};
+
+/// The hot path: settling what has ended and claiming what comes next.
+#[async_trait]
+pub trait TurnStore: Send + Sync {
+    /// In one transaction: settles what has ended, then claims for the room there is.
+    ///
+    /// Each settlement is guarded by its fence and by the legal source states. One that no longer matches changes
+    /// nothing and is reported as [`Settled::Conflict`]; it does not harm the others. Effects (business key released,
+    /// attempt recorded, alert, callbacks) follow only from rows that really changed.
+    ///
+    /// Claims come in the exact order of effective priority, then due time, then id, within each pool. Only due
+    /// PENDING jobs of the pool's kinds in unpaused queues are taken, and a job on probation only if asked for, and
+    /// then at most one.
+    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError>;
+
+    /// When the next job that this request could claim becomes due; `None` if none waits.
+    async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Timestamp>, StoreError>;
+}
+
+/// What one turn did.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// One entry per settlement, in order.
+    pub settled: Vec<Settled>,
+    /// The jobs that were claimed: pool by pool, in claim order within each.
+    pub claimed: Vec<Claim>,
+}
