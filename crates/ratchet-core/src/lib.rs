@@ -38,7 +38,7 @@ pub use error::{ErrorKind, StoreError};
 pub use id::{JobId, NodeId};
 pub use invalid::InvalidInput;
 pub use json::JsonText;
-
+pub use memory::MemoryStore;
 pub use name::{BusinessKey, IdempotencyKey, Kind, NodeName, Principal, QueueName, ResourceName, Tag};
 pub use outcome::{DeferReason, ErrorReport, Outcome, Verdicts};
 pub use priority::Priority;

@@ -1,0 +1,141 @@
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::{MemoryStore, Tables, to_micros};
+use crate::clock::later;
+use crate::error::{ErrorKind, StoreError};
+use crate::id::JobId;
+use crate::name::{BusinessKey, IdempotencyKey};
+use crate::record::JobRecord;
+use crate::spec::{Due, NewJob, StartState};
+use crate::state::JobState;
+use crate::store::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
+
+#[async_trait]
+impl JobStore for MemoryStore {
+    async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+        let (mut tables, now) = self.open();
+        Ok(units.iter().map(|unit| tables.submit_unit(&unit.jobs, now)).collect())
+    }
+
+    async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
+        let (tables, _) = self.open();
+        Ok(ids.iter().filter_map(|id| tables.jobs.get(id).cloned()).collect())
+    }
+
+    async fn find_by_business_key(&self, key: &BusinessKey) -> Result<Option<JobId>, StoreError> {
+        let (tables, _) = self.open();
+        Ok(tables.business_keys.get(key).copied())
+    }
+
+    async fn find_by_idempotency_key(&self, key: &IdempotencyKey) -> Result<Option<JobId>, StoreError> {
+        let (tables, _) = self.open();
+        Ok(tables.idempotency_keys.get(key).copied())
+    }
+
+    async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
+        let (mut tables, _) = self.open();
+        let Some(job) = tables.jobs.get(&id) else { return Ok(false) };
+        if !job.state.is_terminal() {
+            let problem = format!("it is {}; cancel it first", job.state);
+            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
+        }
+        tables.jobs.remove(&id);
+        tables.attempts.retain(|(job_id, _), _| *job_id != id);
+        tables.alerts.retain(|alert| alert.job_id != id);
+        Ok(true)
+    }
+}
+
+impl Tables {
+    /// Stores all jobs of a unit, or none.
+    fn submit_unit(&mut self, jobs: &[NewJob], now: Timestamp) -> SubmitOutcome {
+        let mut answers = Vec::with_capacity(jobs.len());
+        let mut stored = Vec::new();
+        for job in jobs {
+            match self.submit_one(job, now) {
+                Ok(answer) => {
+                    if answer.stored {
+                        stored.push(job);
+                    }
+                    answers.push(answer.submitted);
+                }
+                Err(refused) => {
+                    for job in stored {
+                        self.forget(job);
+                    }
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    fn submit_one(&mut self, job: &NewJob, now: Timestamp) -> Result<Answer, StoreError> {
+        if self.jobs.contains_key(&job.id) {
+            // Submitted again after a lost reply.
+            return Ok(Answer { submitted: Submitted::Created(job.id), stored: false });
+        }
+        if let Some(first) = self.first_with_idempotency_key(job) {
+            return Ok(Answer { submitted: Submitted::Existing(first), stored: false });
+        }
+        self.insert(job, now)?;
+        Ok(Answer { submitted: Submitted::Created(job.id), stored: true })
+    }
+
+    /// The job that was first submitted with this job's idempotency key.
+    pub(super) fn first_with_idempotency_key(&self, job: &NewJob) -> Option<JobId> {
+        job.idempotency_key.as_ref().and_then(|key| self.idempotency_keys.get(key).copied())
+    }
+
+    /// Writes a new job and its keys; refused if another job holds the business key.
+    pub(super) fn insert(&mut self, job: &NewJob, now: Timestamp) -> Result<(), StoreError> {
+        if let Some(key) = &job.business_key {
+            if let Some(holder) = self.business_keys.get(key) {
+                return Err(StoreError::duplicate("submit a job", key.clone(), *holder));
+            }
+            self.business_keys.insert(key.clone(), job.id);
+        }
+        if let Some(key) = &job.idempotency_key {
+            self.idempotency_keys.insert(key.clone(), job.id);
+        }
+        self.jobs.insert(job.id, record(job, now));
+        Ok(())
+    }
+
+    /// Takes back what [`insert`](Self::insert) wrote.
+    fn forget(&mut self, job: &NewJob) {
+        self.jobs.remove(&job.id);
+        if let Some(key) = &job.business_key {
+            self.business_keys.remove(key);
+        }
+        if let Some(key) = &job.idempotency_key {
+            self.idempotency_keys.remove(key);
+        }
+    }
+}
+
+struct Answer {
+    submitted: Submitted,
+    /// Whether this very submit wrote it.
+    stored: bool,
+}
+
+fn record(job: &NewJob, now: Timestamp) -> JobRecord {
+    let state = match job.start {
+        StartState::Ready => JobState::Pending,
+        StartState::Waiting => JobState::Waiting,
+    };
+    let scheduled_time = match job.due {
+        Due::After(delay) => later(now, delay),
+        Due::At(at) => at,
+    };
+    JobRecord {
+        business_key: job.business_key.clone(),
+        idempotency_key: job.idempotency_key.clone(),
+        on_success: job.on_success.clone(),
+        on_failure: job.on_failure.clone(),
+        origin: job.origin.clone(),
+        ..JobRecord::stored(job.id, job.spec.clone(), job.job_type, state, now, to_micros(scheduled_time))
+    }
+}

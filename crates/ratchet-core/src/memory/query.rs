@@ -1,0 +1,57 @@
+use async_trait::async_trait;
+
+use super::MemoryStore;
+use crate::error::{ErrorKind, StoreError};
+use crate::id::JobId;
+use crate::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
+use crate::record::{AttemptRecord, JobRecord};
+use crate::store::{QueryStore, StateCounts};
+
+#[async_trait]
+impl QueryStore for MemoryStore {
+    async fn list(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<JobRecord>, StoreError> {
+        if !(1..=PAGE_LIMIT_MAX).contains(&limit) {
+            let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
+            return Err(StoreError::new(ErrorKind::Invalid, "list jobs", problem));
+        }
+        let (tables, _) = self.open();
+        let newest_first = tables.jobs.values().rev();
+        let mut left = newest_first.filter(|job| after.is_none_or(|cursor| job.id < cursor.0) && passes(filter, job));
+        let items: Vec<JobRecord> = left.by_ref().take(limit).cloned().collect();
+        let more = left.next().is_some();
+        let next = items.last().filter(|_| more).map(|job| JobCursor(job.id));
+        Ok(Page { items, next })
+    }
+
+    async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
+        let (tables, _) = self.open();
+        let mut counts = StateCounts::new();
+        for job in tables.jobs.values() {
+            *counts.entry(job.state).or_default() += 1;
+        }
+        Ok(counts)
+    }
+
+    async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
+        let (tables, _) = self.open();
+        Ok(tables.attempts.range((id, 0)..=(id, u64::MAX)).map(|(_, attempt)| attempt.clone()).collect())
+    }
+
+    async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {
+        let (tables, _) = self.open();
+        Ok(tables.alerts.iter().filter(|alert| alert.job_id == id).map(|_| 1).sum())
+    }
+}
+
+fn passes(filter: &JobFilter, job: &JobRecord) -> bool {
+    (filter.states.is_empty() || filter.states.contains(&job.state))
+        && filter.kind.as_ref().is_none_or(|kind| job.spec.kind == *kind)
+        && filter.queue.as_ref().is_none_or(|queue| job.spec.queue == *queue)
+        && filter.tag.as_ref().is_none_or(|tag| job.spec.tags.contains(tag))
+        && filter.business_key.as_ref().is_none_or(|key| job.business_key.as_ref() == Some(key))
+}

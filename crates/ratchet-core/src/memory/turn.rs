@@ -1,0 +1,180 @@
+use std::cmp::Reverse;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::{Alert, MemoryStore, Tables, to_micros};
+use crate::claim::{Claim, ClaimRequest, Fence, Pool};
+use crate::clock::{elapsed, later};
+use crate::error::{ErrorKind, StoreError};
+use crate::id::JobId;
+use crate::outcome::ErrorReport;
+use crate::record::JobRecord;
+use crate::settlement::{ALERT_QUIET, Change, Settled, Settlement, error_hash};
+use crate::state::JobState;
+use crate::store::{Turn, TurnStore};
+use crate::transition::Event;
+
+#[async_trait]
+impl TurnStore for MemoryStore {
+    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+        let (mut tables, now) = self.open();
+        // What can fail is asked first: an error must leave nothing behind.
+        if let Some(request) = claim
+            && !tables.is_alive(request.node)
+        {
+            let problem = format!("node {} is not registered or was declared dead", request.node);
+            return Err(StoreError::new(ErrorKind::Conflict, "claim jobs", problem));
+        }
+        if settlements.iter().flat_map(|settlement| &settlement.new_jobs).any(|job| job.business_key.is_some()) {
+            let problem = "a job that follows from a settlement cannot take a business key";
+            return Err(StoreError::new(ErrorKind::Invalid, "settle jobs", problem));
+        }
+        let mut settled = Vec::with_capacity(settlements.len());
+        for settlement in settlements {
+            settled.push(tables.settle(settlement, now)?);
+        }
+        let claimed = match claim {
+            None => Vec::new(),
+            Some(request) => tables.claim(request, now)?,
+        };
+        Ok(Turn { settled, claimed })
+    }
+
+    async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Timestamp>, StoreError> {
+        let (tables, _) = self.open();
+        let claimable = |job: &&JobRecord| {
+            (job.crash_count == 0 || request.probation)
+                && request.pools.iter().any(|pool| pool.free > 0 && tables.waits_for(pool, job))
+        };
+        Ok(tables.jobs.values().filter(claimable).map(JobRecord::due).min())
+    }
+}
+
+impl Tables {
+    fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> Result<Settled, StoreError> {
+        let fence = settlement.fence;
+        let matches = self.jobs.get(&fence.job_id).is_some_and(|job| {
+            job.state == JobState::Running && job.version == fence.version && job.picked_by == Some(fence.node)
+        });
+        if !matches {
+            let already = settlement.maybe_applied && self.has_recorded(settlement);
+            return Ok(if already { Settled::AlreadyApplied } else { Settled::Conflict });
+        }
+        let Some((before, job)) = self.transition(fence.job_id, settlement.change.event())? else {
+            return Ok(Settled::Conflict);
+        };
+        let timing = settlement.attempt.as_ref().map(|attempt| attempt.timing);
+        job.crash_count = settlement.change.crash_count(before.crash_count);
+        match &settlement.change {
+            Change::Succeed { attempts, result } => {
+                job.attempts = *attempts;
+                job.result.clone_from(result);
+                job.timing = timing;
+                job.terminated_at = Some(now);
+            }
+            Change::Reschedule { delay, attempts, error } => {
+                job.attempts = *attempts;
+                job.last_error = Some(error.text().to_owned());
+                job.scheduled_time = to_micros(later(now, *delay));
+            }
+            Change::Defer { delay } => {
+                job.deferred_until = (!delay.is_zero()).then(|| to_micros(later(now, *delay)));
+            }
+            Change::Fail { attempts, error, reason: _ } => {
+                job.attempts = *attempts;
+                job.last_error = Some(error.text().to_owned());
+                job.timing = timing;
+                job.terminated_at = Some(now);
+                self.alert(fence.job_id, error, now);
+            }
+            Change::Rescue { crash_count: _ } => {}
+        }
+        if let Some(attempt) = &settlement.attempt {
+            self.attempts.insert((attempt.job_id, attempt.version), attempt.clone());
+        }
+        for new_job in &settlement.new_jobs {
+            if !self.jobs.contains_key(&new_job.id) && self.first_with_idempotency_key(new_job).is_none() {
+                self.insert(new_job, now)?;
+            }
+        }
+        Ok(Settled::Applied)
+    }
+
+    /// Whether this end of this attempt is already written.
+    ///
+    /// An attempt that somebody else ended (cancelled it, found its node dead) has a record too, with another status.
+    fn has_recorded(&self, settlement: &Settlement) -> bool {
+        let Fence { job_id, version, node } = settlement.fence;
+        let status = settlement.attempt.as_ref().map(|attempt| attempt.status);
+        self.attempts
+            .get(&(job_id, version))
+            .is_some_and(|recorded| recorded.node == node && Some(recorded.status) == status)
+    }
+
+    fn alert(&mut self, job_id: JobId, error: &ErrorReport, now: Timestamp) {
+        let error_hash = error_hash(error);
+        let quiet = self.alerts.iter().any(|alert| {
+            alert.job_id == job_id && alert.error_hash == error_hash && elapsed(alert.at, now) < ALERT_QUIET
+        });
+        if !quiet {
+            self.alerts.push(Alert { job_id, error_hash, at: now });
+        }
+    }
+
+    fn claim(&mut self, request: &ClaimRequest, now: Timestamp) -> Result<Vec<Claim>, StoreError> {
+        let mut claimed = Vec::new();
+        let mut probation_left = usize::from(request.probation);
+        for pool in &request.pools {
+            let room = pool.free.min(request.limit - claimed.len());
+            for id in self.next_of(pool, request, room, &mut probation_left, now) {
+                if let Some((_, job)) = self.transition(id, Event::Claim)? {
+                    job.picked_by = Some(request.node);
+                    job.picked_at = Some(now);
+                    let fence = Fence { job_id: id, version: job.version, node: request.node };
+                    claimed.push(Claim { fence, job: job.clone() });
+                }
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// The jobs that a pool takes next, in order.
+    fn next_of(
+        &self,
+        pool: &Pool,
+        request: &ClaimRequest,
+        room: usize,
+        probation_left: &mut usize,
+        now: Timestamp,
+    ) -> Vec<JobId> {
+        let mut due: Vec<&JobRecord> =
+            self.jobs.values().filter(|job| self.waits_for(pool, job) && job.due() <= now).collect();
+        due.sort_by_key(|job| {
+            let effective = request.boost.effective(job.spec.priority, job.scheduled_time, now);
+            (Reverse(effective), job.scheduled_time, job.id)
+        });
+        let mut taken = Vec::new();
+        for job in due {
+            if taken.len() == room {
+                break;
+            }
+            if job.crash_count > 0 {
+                if *probation_left == 0 {
+                    continue;
+                }
+                *probation_left -= 1;
+            }
+            taken.push(job.id);
+        }
+        taken
+    }
+
+    /// Whether the job is one that the pool takes when it is due.
+    fn waits_for(&self, pool: &Pool, job: &JobRecord) -> bool {
+        job.state == JobState::Pending
+            && job.spec.queue == pool.queue
+            && pool.kinds.contains(&job.spec.kind)
+            && !self.paused_queues.contains(&pool.queue)
+    }
+}
