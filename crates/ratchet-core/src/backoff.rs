@@ -21,7 +21,7 @@ pub enum Backoff {
 
 impl Backoff {
     /// No wait grows beyond this.
-    pub const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+    pub const DELAY_MAX: Duration = Duration::from_hours(24);
     /// Doubling stops after this many times.
     pub const EXPONENT_MAX: u32 = 20;
 

@@ -87,6 +87,6 @@ impl Boost {
 impl Default for Boost {
     /// One level every fifteen minutes.
     fn default() -> Self {
-        Self::every(Duration::from_secs(15 * 60))
+        Self::every(Duration::from_mins(15))
     }
 }

@@ -38,7 +38,7 @@ pub const ERROR_CHARS_MAX: usize = 2_000;
 /// Longest error class; longer ones are cut.
 pub const ERROR_CLASS_CHARS_MAX: usize = 255;
 /// Longest delay or timeout: ten years of 365 days.
-pub const DURATION_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+pub const DURATION_MAX: Duration = Duration::from_hours(10 * 365 * 24);
 /// Shortest timeout.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 /// Most jobs in one call to submit.

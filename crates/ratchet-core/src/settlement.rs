@@ -111,11 +111,10 @@ impl Change {
     /// The crash count that the job keeps: an attempt that ended normally clears it, a job that went back has proven nothing.
     pub const fn crash_count(&self, before: u32) -> u32 {
         match self {
-            Self::Succeed { .. } | Self::Reschedule { .. } => 0,
             Self::Fail { reason: DeadLetterReason::CrashLimit { crash_count }, .. } | Self::Rescue { crash_count } => {
                 *crash_count
             }
-            Self::Fail { .. } => 0,
+            Self::Succeed { .. } | Self::Reschedule { .. } | Self::Fail { .. } => 0,
             Self::Defer { .. } => before,
         }
     }
@@ -161,4 +160,4 @@ pub fn error_hash(error: &ErrorReport) -> String {
 }
 
 /// An alert for the same job and error is recorded once in this time.
-pub const ALERT_QUIET: Duration = Duration::from_secs(60 * 60);
+pub const ALERT_QUIET: Duration = Duration::from_hours(1);

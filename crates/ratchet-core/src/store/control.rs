@@ -47,6 +47,7 @@ pub struct Transitioned {
 
 /// What a replacement came to.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a rare call, matched at once and never stored")]
 pub enum Replacement {
     /// The old job was cancelled and the new one stored.
     Replaced(Transitioned),
