@@ -1,1 +1,88 @@
-//! Work in progress.
+//! Sugar for Ratchet jobs. Use it through the `ratchet` crate, which re-exports everything here.
+//!
+//! Whatever these macros write can be written by hand: a payload struct, an impl of `ratchet::Job`, an impl of
+//! `ratchet::JobError`.
+
+use proc_macro::TokenStream;
+
+mod duration;
+mod job;
+mod job_error;
+mod problems;
+
+/// Makes a job of a function.
+///
+/// ```ignore
+/// #[job(kind = "billing.charge", max_retries = 5, backoff = "exponential 2s", timeout = "30s")]
+/// pub async fn charge(ctx: &JobContext, gateway: State<Gateway>, invoice: u64, cents: u64) -> Result<Receipt, ChargeError> {
+///     ctx.log().info("charging");
+///     gateway.charge(invoice, cents).await
+/// }
+/// ```
+///
+/// It leaves three things behind:
+///
+/// - `ChargeJob`, the payload that is stored, with an impl of `Job`: the function's name in camel case and `Job`;
+/// - `charge(invoice, cents)`, which makes one: the function's own name with its payload arguments. Enqueue what it
+///   returns, and name it in `jobs![charge]`;
+/// - `ChargeJob::call(&ctx, gateway, invoice, cents)`, the body with its original parameters, for unit tests.
+///
+/// # Parameters
+///
+/// | parameter | is |
+/// |---|---|
+/// | `&JobContext` or `JobContext` | the running attempt; at most one |
+/// | `State<T>` | a value that was given to the builder |
+/// | `#[state] name: Alias` | the same, where the type is an alias of a `State<T>` |
+/// | anything else | payload: owned, named, and able to go through serde |
+///
+/// A payload parameter may carry `#[serde(…)]`, which goes to its field. Jobs outlive deployments: give a parameter
+/// that you add later a `#[serde(default)]`, so that jobs that are already stored can still be read.
+///
+/// # The returned type
+///
+/// A type whose name ends in `Result` (`Result<T, E>`, `anyhow::Result<T>`, `io::Result<T>`) makes a job that can fail:
+/// `T` is its result and `E` any error. Every other type is the result of a job that cannot.
+///
+/// # Options
+///
+/// | option | meaning | if left out |
+/// |---|---|---|
+/// | `kind = "billing.charge"` | the stable name under which jobs are stored: `[a-z0-9._-]`, at most 128 characters | the function's name |
+/// | `queue = "billing"` | the queue: `[a-z0-9._-]`, at most 64 characters | `default` |
+/// | `priority = "high"` | `lowest`, `low`, `normal`, `high` or `critical` | `normal` |
+/// | `max_retries = 5` | how many attempts may follow the first, at most 10,000 | 3 |
+/// | `backoff = "exponential 2s"` | or `"fixed 500ms"`, or `"none"` | `"exponential 1s"` |
+/// | `timeout = "30s"` | how long one attempt may take; units are `ms`, `s`, `m`, `h`, `d` | no limit |
+/// | `blocking` | for a plain `fn`: it runs on the blocking pool | the function is `async` |
+/// | `crate = "path"` | where the `ratchet` crate is, if not at `::ratchet` | `::ratchet` |
+#[proc_macro_attribute]
+pub fn job(options: TokenStream, item: TokenStream) -> TokenStream {
+    job::expand(options.into(), item.into()).into()
+}
+
+/// Lets an error say which of its cases are not worth another attempt.
+///
+/// ```ignore
+/// #[derive(Debug, thiserror::Error, JobError)]
+/// enum ChargeError {
+///     #[error("card declined")]
+///     #[do_not_retry("declined by the issuer")]
+///     Declined,
+///     #[error("gateway unreachable")]
+///     Gateway(#[source] std::io::Error),
+///     #[error(transparent)]
+///     Ledger(#[from] LedgerError),
+/// }
+/// ```
+///
+/// `#[do_not_retry]` and `#[do_not_retry("reason")]` go on the whole type or on a variant. What is not marked asks its
+/// source (`#[source]`, `#[from]`, a field called `source`, the field of `#[error(transparent)]`): another `JobError`
+/// there speaks for itself, and in any other error a `ratchet::Failure` is looked for along the chain.
+///
+/// The type implements [`std::error::Error`] on its own or with `thiserror`. `#[job_error(crate = "path")]` says where
+/// the `ratchet` crate is, if not at `::ratchet`.
+#[proc_macro_derive(JobError, attributes(do_not_retry, job_error, source))]
+pub fn derive_job_error(item: TokenStream) -> TokenStream {
+    job_error::expand(item.into()).into()
+}
