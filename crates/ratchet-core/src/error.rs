@@ -3,19 +3,20 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::id::JobId;
 use crate::name::BusinessKey;
 
 /// Why a store could not do what it was asked. Callers act on its [`kind`](Self::kind).
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{doing}: {problem}")]
 pub struct StoreError {
     kind: ErrorKind,
     doing: Cow<'static, str>,
     problem: String,
     #[source]
-    source: Option<Box<dyn Error + Send + Sync>>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 /// What a caller can do about an error.
@@ -70,7 +71,7 @@ impl StoreError {
     /// Adds what the database said.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(Arc::from(source.into()));
         self
     }
 

@@ -1,1 +1,53 @@
-//! Work in progress.
+//! The running machine of Ratchet: client, poller, runner, settler, heartbeat and rescue.
+//!
+//! It names no database: everything goes through the traits of [`ratchet_core::store`].
+
+mod builder;
+mod client;
+mod config;
+mod context;
+mod enqueue;
+mod events;
+pub mod failure;
+mod gate;
+mod handle;
+mod hooks;
+mod ids;
+mod inject;
+mod job;
+mod polling;
+mod pulse;
+mod pump;
+mod ratchet;
+mod reconcile;
+mod registry;
+mod rescue;
+mod retry;
+mod run;
+mod sanitize;
+mod slots;
+mod stats;
+mod step;
+mod submitter;
+mod turn;
+mod wake;
+
+pub use builder::{RatchetBuilder, StartError};
+pub use client::Client;
+pub use config::Slots;
+pub use context::{JobContext, JobLog};
+pub use enqueue::{Enqueue, SubmitError};
+pub use events::{EventStream, JobEvent, JobEventKind};
+pub use failure::{BoxError, Failure, JobError};
+pub use handle::{JobHandle, ResultError};
+pub use hooks::{HostIdentity, LifecycleHook, NodeIdentity};
+pub use ids::{SystemClock, new_job_id, new_node_id};
+pub use inject::{Requirement, State};
+pub use job::{Job, JobDefaults};
+pub use polling::{AdaptivePolling, AdaptiveWaits, Poll, PollingStrategy};
+pub use ratchet::Ratchet;
+pub use registry::{JobConstructor, Registration, registration_of};
+pub use retry::{DefaultRetryPolicy, RetryPolicy, RetryVerdict};
+pub use sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
+pub use stats::Stats;
+pub use step::{IntoStep, JobExt, Step, StepOptions};

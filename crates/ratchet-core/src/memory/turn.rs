@@ -1,4 +1,5 @@
 use std::cmp::Reverse;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -41,13 +42,13 @@ impl TurnStore for MemoryStore {
         Ok(Turn { settled, claimed })
     }
 
-    async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Timestamp>, StoreError> {
-        let (tables, _) = self.open();
+    async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
+        let (tables, now) = self.open();
         let claimable = |job: &&JobRecord| {
             (job.crash_count == 0 || request.probation)
                 && request.pools.iter().any(|pool| pool.free > 0 && tables.waits_for(pool, job))
         };
-        Ok(tables.jobs.values().filter(claimable).map(JobRecord::due).min())
+        Ok(tables.jobs.values().filter(claimable).map(|job| elapsed(now, job.due())).min())
     }
 }
 

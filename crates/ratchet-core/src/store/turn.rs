@@ -1,5 +1,6 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
-use jiff::Timestamp;
 
 use crate::claim::{Claim, ClaimRequest};
 use crate::error::StoreError;
@@ -19,8 +20,9 @@ pub trait TurnStore: Send + Sync {
     /// then at most one.
     async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError>;
 
-    /// When the next job that this request could claim becomes due; `None` if none waits.
-    async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Timestamp>, StoreError>;
+    /// How long, by the database's clock, until the next job that this request could claim becomes due: zero if one is
+    /// due already, `None` if none waits.
+    async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError>;
 }
 
 /// What one turn did.

@@ -1,0 +1,395 @@
+//! Putting a node together.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ratchet_core::claim::Boost;
+use ratchet_core::node::NodeRegistration;
+use ratchet_core::{Clock, InvalidInput, JsonText, Kind, NodeName, QueueName, Store, StoreError};
+use tokio::sync::watch;
+
+use crate::client::Client;
+use crate::config::{Config, Slots};
+use crate::events::{JobEvent, Listener, listen};
+use crate::failure::BoxError;
+use crate::gate::gates;
+use crate::hooks::{HostIdentity, LifecycleHook, NodeIdentity};
+use crate::ids::{SystemClock, new_node_id};
+use crate::inject::StateMap;
+use crate::job::Job;
+use crate::polling::{AdaptivePolling, PollingStrategy};
+use crate::pulse::{Pulse, PulseConfig};
+use crate::pump::{Pump, PumpParts};
+use crate::ratchet::{Ratchet, Tasks};
+use crate::registry::{Registration, Registry};
+use crate::rescue::Rescuer;
+use crate::retry::{DefaultRetryPolicy, RetryPolicy};
+use crate::run::Runner;
+use crate::sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
+use crate::stats::Counters;
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An option is out of bounds.
+    #[error("the node's configuration was refused: {0}")]
+    Invalid(#[from] InvalidInput),
+    /// The builder has no store.
+    #[error("no store was given; add .store(…), for instance SqliteStore::open(\"jobs.db\").await?")]
+    NoStore,
+    /// Nothing is registered, so the node could run nothing.
+    #[error("no job is registered; add .jobs(jobs![…]), or use Ratchet::client(store) to submit only")]
+    NoJobs,
+    /// Two handlers have the same kind.
+    #[error("the kind {kind} is registered twice; every handler needs a kind of its own")]
+    DuplicateKind {
+        /// The kind.
+        kind: Kind,
+    },
+    /// A handler needs state that the builder lacks.
+    #[error("the handler of {kind} needs a State<{type_name}>; add .state(…) with a value of that type")]
+    MissingState {
+        /// The kind.
+        kind: Kind,
+        /// The type.
+        type_name: &'static str,
+    },
+    /// A lifecycle hook refused.
+    #[error("a lifecycle hook refused the start")]
+    Hook(#[source] BoxError),
+    /// The store could not take the node in.
+    #[error("the node could not register")]
+    Store(#[from] StoreError),
+}
+
+/// Puts a node together; [`start`](Self::start) sets it running.
+#[must_use = "nothing runs before .start()"]
+pub struct RatchetBuilder {
+    store: Option<Arc<dyn Store>>,
+    registrations: Vec<Registration>,
+    states: StateMap,
+    config: Config,
+    queues: Vec<(String, Slots)>,
+    identity: Box<dyn NodeIdentity>,
+    hooks: Vec<Box<dyn LifecycleHook>>,
+    listeners: Vec<Listener>,
+    retry_policy: Arc<dyn RetryPolicy>,
+    sanitizer: Arc<dyn ErrorSanitizer>,
+    strategy: Box<dyn PollingStrategy>,
+    clock: Arc<dyn Clock>,
+}
+
+impl RatchetBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            store: None,
+            registrations: Vec::new(),
+            states: StateMap::default(),
+            config: Config::default(),
+            queues: Vec::new(),
+            identity: Box::new(HostIdentity),
+            hooks: Vec::new(),
+            listeners: Vec::new(),
+            retry_policy: Arc::new(DefaultRetryPolicy),
+            sanitizer: Arc::new(DefaultErrorSanitizer),
+            strategy: Box::new(AdaptivePolling::default()),
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// Where jobs are kept.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Where jobs are kept, shared with others.
+    pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// The kinds that this node runs: `.jobs(jobs![charge, refund])`. May be called several times.
+    pub fn jobs(mut self, registrations: impl IntoIterator<Item = Registration>) -> Self {
+        self.registrations.extend(registrations);
+        self
+    }
+
+    /// One more kind that this node runs.
+    pub fn job<J: Job>(mut self) -> Self {
+        self.registrations.push(Registration::of::<J>());
+        self
+    }
+
+    /// A value for handlers that take a `State<T>`.
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.insert(value);
+        self
+    }
+
+    /// Serves a queue with so many slots. Queues that registered kinds name are served with [`Slots::default`].
+    pub fn queue(mut self, queue: impl Into<String>, slots: impl Into<Slots>) -> Self {
+        self.queues.push((queue.into(), slots.into()));
+        self
+    }
+
+    /// The node's name for people; by default the host's name and the process id.
+    pub fn node_name(mut self, name: impl Into<String>) -> Self {
+        struct Fixed(String);
+        impl NodeIdentity for Fixed {
+            fn node_name(&self) -> Result<NodeName, InvalidInput> {
+                NodeName::new(&self.0)
+            }
+        }
+        self.identity = Box::new(Fixed(name.into()));
+        self
+    }
+
+    /// Where the node's name comes from.
+    pub fn node_identity(mut self, identity: impl NodeIdentity + 'static) -> Self {
+        self.identity = Box::new(identity);
+        self
+    }
+
+    /// Asked after every failed attempt.
+    pub fn retry_policy(mut self, policy: impl RetryPolicy + 'static) -> Self {
+        self.retry_policy = Arc::new(policy);
+        self
+    }
+
+    /// Cleans error texts before anybody sees them.
+    pub fn error_sanitizer(mut self, sanitizer: impl ErrorSanitizer + 'static) -> Self {
+        self.sanitizer = Arc::new(sanitizer);
+        self
+    }
+
+    /// Decides how long to wait between polls.
+    pub fn polling_strategy(mut self, strategy: impl PollingStrategy + 'static) -> Self {
+        self.strategy = Box::new(strategy);
+        self
+    }
+
+    /// Runs around the node's start and stop. May be called several times.
+    pub fn lifecycle_hook(mut self, hook: impl LifecycleHook + 'static) -> Self {
+        self.hooks.push(Box::new(hook));
+        self
+    }
+
+    /// Told of every event on a task of its own. May be called several times.
+    pub fn on_event(mut self, listener: impl Fn(&JobEvent) + Send + Sync + 'static) -> Self {
+        self.listeners.push(Box::new(listener));
+        self
+    }
+
+    /// Stamps events; for tests.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How long a job waits for one more level of priority; zero turns ageing off. Fifteen minutes by default.
+    pub fn priority_boost(mut self, interval: Duration) -> Self {
+        self.config.boost = Boost::every(interval);
+        self
+    }
+
+    /// Most jobs in one claim. 200 by default.
+    pub fn claim_max(mut self, claim_max: usize) -> Self {
+        self.config.claim_max = claim_max;
+        self
+    }
+
+    /// How often the node says that it lives. Five seconds by default.
+    pub fn heartbeat(mut self, every: Duration) -> Self {
+        self.config.heartbeat = every;
+        self
+    }
+
+    /// A node that was not heard of for so long is dead, and its jobs go to others. At least three heartbeats; thirty
+    /// seconds by default.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.config.grace = grace;
+        self
+    }
+
+    /// How often the node looks for jobs of dead nodes. Ten seconds by default.
+    pub fn rescue_scan(mut self, every: Duration) -> Self {
+        self.config.scan = every;
+        self
+    }
+
+    /// How often the node compares what it runs with what the store says: how fast a cancellation arrives. One second
+    /// by default.
+    pub fn reconcile(mut self, every: Duration) -> Self {
+        self.config.reconcile = every;
+        self
+    }
+
+    /// How long a stopping node lets its jobs finish. Thirty seconds by default.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.config.drain = timeout;
+        self
+    }
+
+    /// How long a handler that is told to end may take to notice. One second by default.
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.config.cancel_grace = grace;
+        self
+    }
+
+    /// How long one transaction may take before it counts as lost. Thirty seconds by default.
+    pub fn store_deadline(mut self, deadline: Duration) -> Self {
+        self.config.turn_deadline = deadline;
+        self
+    }
+
+    /// Registers the node and sets it running.
+    ///
+    /// # Errors
+    /// [`StartError`] names what is missing or refused; nothing is left behind then.
+    pub async fn start(self) -> Result<Ratchet, StartError> {
+        let Self { store, registrations, states, mut config, queues, identity, hooks, listeners, .. } = self;
+        let store = store.ok_or(StartError::NoStore)?;
+        for (queue, slots) in queues {
+            config.queues.insert(QueueName::new(queue)?, slots);
+        }
+        config.check()?;
+        let registry = Registry::build(registrations, &states)?;
+        if registry.is_empty() {
+            return Err(StartError::NoJobs);
+        }
+        let name = identity.node_name()?;
+        let counters = Arc::new(Counters::default());
+        let client = Client::over(store.clone(), self.clock);
+        let runner = Runner {
+            registry,
+            gates: gates(),
+            retry_policy: self.retry_policy,
+            sanitizer: self.sanitizer,
+            cancel_grace: config.cancel_grace,
+        };
+        let info = node_info(&runner.registry, &config)?;
+        let registration = NodeRegistration { id: new_node_id(), name, info };
+
+        let hooks = Hooks(hooks);
+        hooks.before_start().await?;
+        let pulse = Pulse::start(PulseConfig {
+            store: store.clone(),
+            registration: registration.clone(),
+            heartbeat: config.heartbeat,
+            grace: config.grace,
+            counters: counters.clone(),
+        })
+        .await;
+        let pulse = match pulse {
+            Ok(pulse) => pulse,
+            Err(error) => {
+                hooks.after_stop().await;
+                return Err(error.into());
+            }
+        };
+        let (node, present) = watch::channel(registration.id);
+        client.belongs_to(present);
+        let (drain, draining) = watch::channel::<Option<Instant>>(None);
+        let mut tasks = Tasks::default();
+        for listener in listeners {
+            tasks.side.spawn(listen(client.events(), listener));
+        }
+        let mut standing = pulse.standing.clone();
+        tasks.side.spawn(async move {
+            while standing.changed().await.is_ok() {
+                node.send_replace(standing.borrow().node);
+            }
+        });
+        let rescuer = Rescuer {
+            store: store.clone(),
+            client: client.clone(),
+            standing: pulse.standing.clone(),
+            scan: config.scan,
+            grace: config.grace,
+            counters: counters.clone(),
+        };
+        tasks.side.spawn(rescuer.run());
+        let woken = client.clone();
+        tasks.watch = store.watch(Box::new(move || woken.wake().work()));
+        let drain_timeout = config.drain;
+        let pump = Pump::new(PumpParts {
+            store,
+            client: client.clone(),
+            runner,
+            states: Arc::new(states),
+            config,
+            counters: counters.clone(),
+            strategy: self.strategy,
+            standing: pulse.standing.clone(),
+            drain: draining,
+        });
+        tasks.pump.spawn(pump.run());
+        tracing::info!(node = %registration.id, name = %registration.name, "node started");
+        hooks.after_start().await;
+        Ok(Ratchet::new(client, counters, tasks, pulse, drain, drain_timeout, hooks))
+    }
+}
+
+impl std::fmt::Debug for RatchetBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RatchetBuilder").field("registrations", &self.registrations).finish_non_exhaustive()
+    }
+}
+
+/// What others can read of this node.
+fn node_info(registry: &Registry, config: &Config) -> Result<JsonText, InvalidInput> {
+    let slots = crate::slots::SlotPools::new(registry, &config.queues);
+    let mut queues: Vec<_> = slots.queues().collect();
+    queues.dedup();
+    let info = serde_json::json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "kinds": registry.iter().map(|(kind, _)| kind).collect::<Vec<_>>(),
+        "queues": queues,
+        "slots": slots.total(),
+    });
+    JsonText::encode("node info", &info, 1024 * 1024)
+}
+
+/// Hooks are called in order at the start and in reverse order at the stop.
+pub(crate) struct Hooks(Vec<Box<dyn LifecycleHook>>);
+
+impl Hooks {
+    async fn before_start(&self) -> Result<(), StartError> {
+        for (at, hook) in self.0.iter().enumerate() {
+            if let Err(error) = hook.before_start().await {
+                // Paired: those that were called are told that it is over.
+                for begun in self.0[..=at].iter().rev() {
+                    logged("after_stop", begun.after_stop().await);
+                }
+                return Err(StartError::Hook(error));
+            }
+        }
+        Ok(())
+    }
+
+    async fn after_start(&self) {
+        for hook in &self.0 {
+            logged("after_start", hook.after_start().await);
+        }
+    }
+
+    pub(crate) async fn before_stop(&self) {
+        for hook in self.0.iter().rev() {
+            logged("before_stop", hook.before_stop().await);
+        }
+    }
+
+    pub(crate) async fn after_stop(&self) {
+        for hook in self.0.iter().rev() {
+            logged("after_stop", hook.after_stop().await);
+        }
+    }
+}
+
+fn logged(which: &str, result: Result<(), BoxError>) {
+    if let Err(error) = result {
+        tracing::error!(hook = which, error = &*error as &dyn std::error::Error, "a lifecycle hook failed");
+    }
+}

@@ -1,0 +1,227 @@
+//! Submitting jobs and steering them; the part of Ratchet that needs no handlers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use ratchet_core::node::{NodeRecord, QueueRecord};
+use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::store::{StateCounts, SubmitUnit, Transitioned};
+use ratchet_core::{AttemptRecord, Clock, JobId, JobRecord, JobState, NodeId, QueueName, Store, StoreError, limits};
+use tokio::sync::watch;
+
+use crate::enqueue::{Enqueue, SubmitError};
+use crate::events::{EventBus, EventStream, JobEventKind};
+use crate::handle::JobHandle;
+use crate::job::Job;
+use crate::submitter::Submitter;
+use crate::wake::Wake;
+
+/// Submits jobs and steers them. A process that only submits needs nothing else: [`Client::new`].
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    submitter: Arc<Submitter>,
+    events: EventBus,
+    wake: Wake,
+    /// The engine's present incarnation, if this client belongs to one.
+    node: OnceLock<watch::Receiver<NodeId>>,
+}
+
+impl Client {
+    /// A client of this store, without handlers and without a poller.
+    pub fn new(store: impl Store + 'static) -> Self {
+        Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock))
+    }
+
+    pub(crate) fn over(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        let submitter = Submitter::new(store.clone());
+        let events = EventBus::new(clock);
+        Self { inner: Arc::new(Inner { store, submitter, events, wake: Wake::default(), node: OnceLock::new() }) }
+    }
+
+    /// Begins a submit: options follow, [`Enqueue::submit`] does it.
+    pub fn enqueue<J: Job>(&self, job: J) -> Enqueue<J> {
+        Enqueue::new(self.clone(), &job)
+    }
+
+    /// Submits many jobs in one transaction: all of them, or none if one is refused.
+    ///
+    /// A job whose idempotency key was used before is no refusal: its handle follows the earlier job.
+    ///
+    /// # Errors
+    /// As [`Enqueue::submit`]; at most 10,000 jobs a call.
+    pub async fn submit_all<J: Job>(
+        &self,
+        jobs: impl IntoIterator<Item = Enqueue<J>>,
+    ) -> Result<Vec<JobHandle<J::Output>>, SubmitError> {
+        let mut unit = SubmitUnit { jobs: Vec::new() };
+        let mut any_wake = false;
+        for enqueue in jobs {
+            // Counted as they come, so that an endless iterator is refused too.
+            limits::check_submit_count(unit.jobs.len() + 1)?;
+            let (_, options) = enqueue.into_parts();
+            let (job, wake) = options.into_job()?;
+            any_wake |= wake;
+            unit.jobs.push(job);
+        }
+        if unit.jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let submitted = self.submitter().submit(unit).await?;
+        self.wake().submitted(any_wake);
+        Ok(submitted.into_iter().map(|one| JobHandle::new(self.clone(), one)).collect())
+    }
+
+    /// A handle to a job that was submitted earlier, perhaps by another process.
+    pub fn handle<T>(&self, id: JobId) -> JobHandle<T> {
+        JobHandle::new(self.clone(), ratchet_core::store::Submitted::Created(id))
+    }
+
+    /// The job as it stands now.
+    pub async fn find(&self, id: JobId) -> Result<Option<JobRecord>, StoreError> {
+        Ok(self.inner.store.find(&[id]).await?.pop())
+    }
+
+    /// Ends a live job; a running handler is told within a second, and its result is discarded.
+    ///
+    /// `false` if there is no such job or it has already ended.
+    pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
+        let changed = self.inner.store.cancel(id).await?;
+        self.after(changed, |t| {
+            let running = t.from.state() == JobState::Running;
+            JobEventKind::Cancelled {
+                previous: t.from.state(),
+                duration: t.job.timing.filter(|_| running).map(|timing| timing.duration),
+            }
+        })
+    }
+
+    /// Suspends a PENDING or FAILED job. Pausing a paused job is `true` too; anything else is `false`.
+    pub async fn pause(&self, id: JobId) -> Result<bool, StoreError> {
+        let changed = self.inner.store.pause(id).await?;
+        if self.after(changed, |_| JobEventKind::Paused)? {
+            return Ok(true);
+        }
+        Ok(self.find(id).await?.is_some_and(|job| job.state == JobState::Paused))
+    }
+
+    /// Lets a paused job go on from where it was; `false` if it is not paused.
+    pub async fn resume(&self, id: JobId) -> Result<bool, StoreError> {
+        let changed = self.inner.store.resume(id).await?;
+        self.after(changed, |_| JobEventKind::Resumed)
+    }
+
+    /// Gives a FAILED job a new life: attempts 0, error cleared, due now; `false` if it has not failed.
+    ///
+    /// # Errors
+    /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now.
+    pub async fn retry(&self, id: JobId) -> Result<bool, StoreError> {
+        let changed = self.inner.store.retry(id).await?;
+        self.after(changed, |t| JobEventKind::Retrying { error: None, attempt: 0, due: t.job.scheduled_time })
+    }
+
+    /// Deletes a job that has ended; `false` if there is none.
+    ///
+    /// # Errors
+    /// [`Conflict`](ratchet_core::ErrorKind::Conflict) if it is live: cancel it first.
+    pub async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
+        self.inner.store.delete(id).await
+    }
+
+    /// Makes every node pass the queue by; `true` if it was not paused before. Jobs that run go on.
+    pub async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        self.inner.store.pause_queue(queue).await
+    }
+
+    /// Lets the queue's jobs run again; `true` if it was paused before.
+    pub async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        let resumed = self.inner.store.resume_queue(queue).await?;
+        self.wake().work();
+        Ok(resumed)
+    }
+
+    /// Every queue that is paused or has live jobs.
+    pub async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.inner.store.queues().await
+    }
+
+    /// Every node that the store knows, the most recently heard of first.
+    pub async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        self.inner.store.nodes().await
+    }
+
+    /// A page of jobs, newest first.
+    pub async fn list(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<JobRecord>, StoreError> {
+        self.inner.store.list(filter, after, limit).await
+    }
+
+    /// How many jobs stand where.
+    pub async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
+        self.inner.store.count_by_state().await
+    }
+
+    /// The attempts of a job, the first first.
+    pub async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
+        self.inner.store.attempts(id).await
+    }
+
+    /// What happens to jobs from now on, as far as this process does it.
+    pub fn events(&self) -> EventStream {
+        self.inner.events.subscribe()
+    }
+
+    /// The store, for what the client does not offer.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    pub(crate) fn submitter(&self) -> &Arc<Submitter> {
+        &self.inner.submitter
+    }
+
+    pub(crate) fn wake(&self) -> &Wake {
+        &self.inner.wake
+    }
+
+    pub(crate) fn bus(&self) -> &EventBus {
+        &self.inner.events
+    }
+
+    pub(crate) fn belongs_to(&self, node: watch::Receiver<NodeId>) {
+        // A client is made for one engine; a second call cannot happen.
+        let _ = self.inner.node.set(node);
+    }
+
+    pub(crate) fn publish(&self, job: &JobRecord, what: JobEventKind) {
+        let node = self.inner.node.get().map(|node| *node.borrow());
+        self.inner.events.publish(job, node, what);
+    }
+
+    fn after(
+        &self,
+        changed: Option<Transitioned>,
+        what: impl FnOnce(&Transitioned) -> JobEventKind,
+    ) -> Result<bool, StoreError> {
+        let Some(transitioned) = changed else { return Ok(false) };
+        self.publish(&transitioned.job, what(&transitioned));
+        // A resumed or retried job may be due; a cancelled one may run here.
+        self.wake().work();
+        Ok(true)
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("store", &self.inner.store.name()).finish_non_exhaustive()
+    }
+}

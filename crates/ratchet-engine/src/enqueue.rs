@@ -1,0 +1,259 @@
+//! Asking for a job.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
+use ratchet_core::store::{Replacement, SubmitUnit, Submitted};
+use ratchet_core::{
+    Backoff, BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, JobState, NewJob, Principal, Priority,
+    QueueName, ResourceName, StoreError, Tag, limits,
+};
+
+use crate::client::Client;
+use crate::events::JobEventKind;
+use crate::handle::JobHandle;
+use crate::ids::new_job_id;
+use crate::job::Job;
+use crate::step::{IntoStep, Step, spec_options};
+
+/// A job that is about to be submitted; nothing happens before [`submit`](Enqueue::submit).
+#[derive(Debug)]
+#[must_use = "nothing is submitted before .submit()"]
+pub struct Enqueue<J: Job> {
+    client: Client,
+    options: Options,
+    _job: PhantomData<fn() -> J>,
+}
+
+/// The options of a submit, free of the job's type.
+#[derive(Debug)]
+pub(crate) struct Options {
+    step: Step,
+    due: Due,
+    immediate: bool,
+    business_key: Option<BusinessKey>,
+    idempotency_key: Option<IdempotencyKey>,
+    on_success: Option<Step>,
+    on_failure: Option<Step>,
+}
+
+spec_options!(pub(crate) Options, step);
+
+/// Why a submit was refused.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// An option or the payload is out of bounds; nothing was written.
+    #[error("the job was refused: {0}")]
+    Invalid(InvalidInput),
+    /// A live job holds the business key; nothing was written.
+    #[error("the business key {business_key:?} is held by job {holder}; wait for it, cancel it or replace it")]
+    Duplicate {
+        /// The key.
+        business_key: BusinessKey,
+        /// The job that holds it.
+        holder: JobId,
+    },
+    /// The store could not take it.
+    #[error("the job could not be stored")]
+    Store(#[source] StoreError),
+}
+
+impl From<InvalidInput> for SubmitError {
+    fn from(refused: InvalidInput) -> Self {
+        Self::Invalid(refused)
+    }
+}
+
+impl From<StoreError> for SubmitError {
+    fn from(error: StoreError) -> Self {
+        match error.kind() {
+            ErrorKind::Duplicate { business_key, holder } => {
+                Self::Duplicate { business_key: business_key.clone(), holder: *holder }
+            }
+            _ => Self::Store(error),
+        }
+    }
+}
+
+macro_rules! forwarded_options {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*);)*) => {
+        impl<J: Job> Enqueue<J> {
+            $($(#[$doc])*
+            pub fn $name(mut self, $($arg: $type),*) -> Self {
+                self.options = self.options.$name($($arg),*);
+                self
+            })*
+        }
+    };
+}
+
+forwarded_options! {
+    /// In this queue, instead of the kind's own.
+    queue(queue: impl AsRef<str>);
+    /// How urgent it is.
+    priority(priority: Priority);
+    /// How many attempts may follow the first.
+    max_retries(max_retries: u32);
+    /// How long to wait between attempts.
+    backoff(backoff: Backoff);
+    /// How long one attempt may take.
+    timeout(timeout: Duration);
+    /// Adds a free word for the handler and for people.
+    param(key: impl Into<String>, value: impl Into<String>);
+    /// Who asks for it.
+    principal(principal: impl AsRef<str>);
+    /// A limited resource that it needs.
+    resource(resource: impl AsRef<str>);
+}
+
+impl<J: Job> Enqueue<J> {
+    pub(crate) fn new(client: Client, job: &J) -> Self {
+        let options = Options {
+            step: Step::of(job),
+            due: Due::NOW,
+            immediate: false,
+            business_key: None,
+            idempotency_key: None,
+            on_success: None,
+            on_failure: None,
+        };
+        Self { client, options, _job: PhantomData }
+    }
+
+    /// Adds words to find it by: trimmed, in lower case, each kept once.
+    pub fn tags<T: AsRef<str>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+        self.options = self.options.tags(tags);
+        self
+    }
+
+    /// Due this long after it is stored.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.options.due = Due::After(delay);
+        self
+    }
+
+    /// Due at this time; a time in the past means now.
+    pub fn at(mut self, time: Timestamp) -> Self {
+        self.options.due = Due::At(time);
+        self
+    }
+
+    /// Wakes the nodes for it even if it is neither critical nor due at once.
+    pub fn immediate(mut self) -> Self {
+        self.options.immediate = true;
+        self
+    }
+
+    /// Of all submits with this key, ever, the first counts; the others get its handle.
+    pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
+        match IdempotencyKey::new(key) {
+            Ok(key) => self.options.idempotency_key = Some(key),
+            Err(refused) => self.options.step.spec = Err(refused),
+        }
+        self
+    }
+
+    /// While this job is live, no other with this key is accepted.
+    pub fn business_key(mut self, key: impl AsRef<str>) -> Self {
+        match BusinessKey::new(key) {
+            Ok(key) => self.options.business_key = Some(key),
+            Err(refused) => self.options.step.spec = Err(refused),
+        }
+        self
+    }
+
+    /// Submitted when this job succeeds, in the same transaction.
+    pub fn on_success(mut self, step: impl IntoStep) -> Self {
+        self.options.on_success = Some(step.into_step());
+        self
+    }
+
+    /// Submitted when this job fails for good, in the same transaction.
+    pub fn on_failure(mut self, step: impl IntoStep) -> Self {
+        self.options.on_failure = Some(step.into_step());
+        self
+    }
+
+    /// Stores the job. When this returns, the job will reach a terminal state while any capable node lives.
+    ///
+    /// # Errors
+    /// [`SubmitError::Invalid`] for bad input, [`SubmitError::Duplicate`] while the business key is held, both without
+    /// anything written; [`SubmitError::Store`] if the database could not be reached or refused.
+    pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
+        let Self { client, options, .. } = self;
+        let (job, wake) = options.into_job()?;
+        let outcome = client.submitter().submit(SubmitUnit { jobs: vec![job] }).await?;
+        client.wake().submitted(wake);
+        Ok(JobHandle::new(client, outcome[0]))
+    }
+
+    /// Cancels the job `old` and stores this one in its place, in one transaction.
+    ///
+    /// This job may take over the business key of the old one, whose record will point to it.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), and [`SubmitError::Store`] of kind [`NotFound`](ErrorKind::NotFound) or
+    /// [`Conflict`](ErrorKind::Conflict) if there is no such job or it has already ended.
+    pub async fn replace(self, old: JobId) -> Result<JobHandle<J::Output>, SubmitError> {
+        let Self { client, options, .. } = self;
+        let (job, wake) = options.into_job()?;
+        let submitted = match client.store().replace(old, &job).await? {
+            Replacement::Existing(id) => Submitted::Existing(id),
+            Replacement::Replaced(cancelled) => {
+                let duration =
+                    cancelled.job.timing.filter(|_| cancelled.from.state() == JobState::Running).map(|t| t.duration);
+                let what = JobEventKind::Cancelled { previous: cancelled.from.state(), duration };
+                client.publish(&cancelled.job, what);
+                Submitted::Created(job.id)
+            }
+        };
+        client.wake().submitted(wake);
+        Ok(JobHandle::new(client, submitted))
+    }
+
+    pub(crate) fn into_parts(self) -> (Client, Options) {
+        (self.client, self.options)
+    }
+}
+
+impl Options {
+    /// The job to store, checked, and whether the nodes are to be woken for it.
+    pub(crate) fn into_job(self) -> Result<(NewJob, bool), InvalidInput> {
+        let callback = |field: &str, step: Option<Step>| -> Result<_, InvalidInput> {
+            let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
+            step.map(|step| step.spec).transpose().map_err(named)
+        };
+        let mut job = NewJob::new(new_job_id(), self.step.spec?);
+        job.due = self.due;
+        job.business_key = self.business_key;
+        job.idempotency_key = self.idempotency_key;
+        job.on_success = callback("on_success", self.on_success)?;
+        job.on_failure = callback("on_failure", self.on_failure)?;
+        job.check()?;
+        // Delayed jobs start by the timer that watches due times.
+        let wake = self.immediate || job.spec.priority == Priority::Critical || job.due == Due::NOW;
+        Ok((job, wake))
+    }
+}
+
+impl<J: Job> PrepareSubmit for Enqueue<J> {
+    type Handle = JobHandle<J::Output>;
+    type Error = SubmitError;
+
+    fn prepare(self) -> Result<PreparedSubmit<Self::Handle, SubmitError>, SubmitError> {
+        let Self { client, options, .. } = self;
+        let (job, _) = options.into_job()?;
+        limits::check_submit_count(1)?;
+        let unit = SubmitUnit { jobs: vec![job] };
+        let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
+            let submitted = outcome?[0];
+            // Nobody tells us of the caller's commit: the poller looks out for the job.
+            client.wake().expect(submitted.id());
+            Ok(JobHandle::new(client, submitted))
+        });
+        Ok(PreparedSubmit { unit, finish })
+    }
+}

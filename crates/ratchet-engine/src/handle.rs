@@ -1,0 +1,153 @@
+//! Following a job that was submitted.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use ratchet_core::store::Submitted;
+use ratchet_core::{ErrorKind, JobId, JobRecord, JobState, StoreError};
+use serde::de::DeserializeOwned;
+
+use crate::client::Client;
+use crate::events::JobEventKind;
+
+/// A job that was submitted, and the type of its result.
+pub struct JobHandle<T> {
+    client: Client,
+    id: JobId,
+    duplicate: bool,
+    _result: PhantomData<fn() -> T>,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultError {
+    /// The job failed for good.
+    #[error("job {id} failed: {error}")]
+    Failed {
+        /// The job.
+        id: JobId,
+        /// Its sanitised error.
+        error: String,
+    },
+    /// The job was cancelled.
+    #[error("job {id} was cancelled")]
+    Canceled {
+        /// The job.
+        id: JobId,
+        /// The job that replaced it, if one did.
+        superseded_by: Option<JobId>,
+    },
+    /// The result is there but is not what the handle's type expects.
+    #[error("the result of job {id} cannot be read")]
+    Unreadable {
+        /// The job.
+        id: JobId,
+        /// What the reader said.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The store could not say; of kind [`NotFound`](ErrorKind::NotFound) if there is no such job.
+    #[error("the result could not be read")]
+    Store(#[from] StoreError),
+}
+
+const LOOK_AGAIN_MIN: Duration = Duration::from_millis(10);
+const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
+
+impl<T> JobHandle<T> {
+    pub(crate) fn new(client: Client, submitted: Submitted) -> Self {
+        let duplicate = matches!(submitted, Submitted::Existing(_));
+        Self { client, id: submitted.id(), duplicate, _result: PhantomData }
+    }
+
+    /// The job's id.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// Whether an earlier job with the same idempotency key stands for this submit.
+    pub fn is_duplicate(&self) -> bool {
+        self.duplicate
+    }
+
+    /// The job as it stands now.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) if it was deleted, or its transaction was rolled back.
+    pub async fn record(&self) -> Result<JobRecord, StoreError> {
+        let found = self.client.find(self.id).await?;
+        found.ok_or_else(|| {
+            let problem = "there is no such job; it was deleted, or the transaction that submitted it was rolled back";
+            StoreError::new(ErrorKind::NotFound, format!("reading job {}", self.id), problem)
+        })
+    }
+
+    /// Where the job stands now.
+    pub async fn status(&self) -> Result<JobState, StoreError> {
+        Ok(self.record().await?.state)
+    }
+
+    /// Waits until the job is terminal, wherever it runs.
+    pub async fn wait(&self) -> Result<JobRecord, StoreError> {
+        // Subscribed before the first look, so that no end falls in between.
+        let mut events = self.client.events();
+        let mut look_again = LOOK_AGAIN_MIN;
+        loop {
+            let record = self.record().await?;
+            if record.state.is_terminal() {
+                return Ok(record);
+            }
+            let ended_here = async {
+                while let Some(event) = events.next().await {
+                    let terminal = matches!(
+                        event.what,
+                        JobEventKind::Completed { .. }
+                            | JobEventKind::DeadLettered { .. }
+                            | JobEventKind::Cancelled { .. }
+                    );
+                    if event.job_id == self.id && terminal {
+                        return;
+                    }
+                }
+                std::future::pending::<()>().await;
+            };
+            // The job may run elsewhere, where no event tells us.
+            if tokio::time::timeout(look_again, ended_here).await.is_err() {
+                look_again = (look_again * 2).min(LOOK_AGAIN_MAX);
+            }
+        }
+    }
+}
+
+impl<T: DeserializeOwned> JobHandle<T> {
+    /// Waits for the job and reads its result.
+    pub async fn result(&self) -> Result<T, ResultError> {
+        let record = self.wait().await?;
+        let id = self.id;
+        match record.state {
+            JobState::Failed => Err(ResultError::Failed {
+                id,
+                error: record.last_error.unwrap_or_else(|| "no error was recorded".into()),
+            }),
+            JobState::Canceled => Err(ResultError::Canceled { id, superseded_by: record.superseded_by }),
+            _ => {
+                let text = record.result.as_ref().map_or("null", |result| result.as_str());
+                serde_json::from_str(text).map_err(|source| ResultError::Unreadable { id, source })
+            }
+        }
+    }
+}
+
+impl<T> Clone for JobHandle<T> {
+    fn clone(&self) -> Self {
+        Self { client: self.client.clone(), id: self.id, duplicate: self.duplicate, _result: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for JobHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobHandle").field("id", &self.id).field("duplicate", &self.duplicate).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! What a user writes, by hand or with `#[job]`.
+
+use std::future::Future;
+use std::time::Duration;
+
+use ratchet_core::{Backoff, InvalidInput, JobSpec, JsonText, Kind, Priority, QueueName, limits};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::context::JobContext;
+use crate::failure::Failure;
+use crate::inject::Requirement;
+
+/// A job: a payload that is stored, and what to do with it.
+///
+/// `#[job]` on a function writes this; by hand it looks so:
+///
+/// ```
+/// use ratchet_engine::{Failure, Job, JobContext};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Greet {
+///     name: String,
+/// }
+///
+/// impl Job for Greet {
+///     const KIND: &'static str = "greet";
+///     type Output = usize;
+///
+///     async fn run(self, _ctx: JobContext) -> Result<usize, Failure> {
+///         println!("hello, {}", self.name);
+///         Ok(self.name.len())
+///     }
+/// }
+/// ```
+pub trait Job: Serialize + DeserializeOwned + Send + 'static {
+    /// The stable name under which jobs of this sort are stored: `[a-z0-9._-]`, at most 128 characters.
+    ///
+    /// It outlives the type's name: jobs in the database are found by it.
+    const KIND: &'static str;
+
+    /// What a successful run returns.
+    type Output: Serialize + DeserializeOwned + Send + 'static;
+
+    /// Options of every job of this kind, unless a submit says otherwise.
+    fn defaults() -> JobDefaults {
+        JobDefaults::default()
+    }
+
+    /// The [`State`](crate::State)s that `run` will ask its context for.
+    fn requires() -> Vec<Requirement> {
+        Vec::new()
+    }
+
+    /// Does the work. It may run more than once for one submit: after a failure, and after a crash.
+    fn run(self, ctx: JobContext) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
+}
+
+/// Options that a kind of job has unless a submit says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobDefaults {
+    /// The queue; `default` if unnamed.
+    pub queue: Option<&'static str>,
+    /// How urgent.
+    pub priority: Priority,
+    /// How many attempts may follow the first.
+    pub max_retries: u32,
+    /// How long to wait between attempts.
+    pub backoff: Backoff,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+    /// Whether the handler blocks its thread and so belongs on the blocking pool.
+    pub blocking: bool,
+}
+
+impl Default for JobDefaults {
+    fn default() -> Self {
+        Self {
+            queue: None,
+            priority: Priority::default(),
+            max_retries: JobSpec::MAX_RETRIES_DEFAULT,
+            backoff: Backoff::default(),
+            timeout: None,
+            blocking: false,
+        }
+    }
+}
+
+impl JobDefaults {
+    /// In this queue.
+    #[must_use]
+    pub fn queue(mut self, queue: &'static str) -> Self {
+        self.queue = Some(queue);
+        self
+    }
+
+    /// This urgent.
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// With so many retries.
+    #[must_use]
+    pub fn max_retries(mut self, max_retries: u32) -> Self {
+        self.max_retries = max_retries;
+        self
+    }
+
+    /// With this backoff.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// With this limit on one attempt.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// On the blocking pool.
+    #[must_use]
+    pub fn blocking(mut self) -> Self {
+        self.blocking = true;
+        self
+    }
+}
+
+/// The spec of a job with its kind's defaults.
+pub(crate) fn spec_of<J: Job>(job: &J) -> Result<JobSpec, InvalidInput> {
+    let defaults = J::defaults();
+    let payload = JsonText::encode("payload", job, limits::PAYLOAD_BYTES_MAX)?;
+    let mut spec = JobSpec::new(Kind::new(J::KIND)?, payload);
+    spec.queue = defaults.queue.map(QueueName::new).transpose()?.unwrap_or_default();
+    spec.priority = defaults.priority;
+    spec.max_retries = defaults.max_retries;
+    spec.backoff = defaults.backoff;
+    spec.timeout = defaults.timeout;
+    Ok(spec)
+}

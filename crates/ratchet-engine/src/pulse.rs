@@ -1,0 +1,194 @@
+//! The heartbeat: on a thread and a runtime of its own, so that a blocked executor does not kill the node.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ratchet_core::node::NodeRegistration;
+use ratchet_core::store::PulseStore;
+use ratchet_core::{NodeId, Store, StoreError};
+use tokio::sync::{oneshot, watch};
+
+use crate::ids::new_node_id;
+use crate::stats::Counters;
+
+/// What the heartbeat knows of the node's standing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// The present incarnation.
+    pub(crate) node: NodeId,
+    /// Since when this incarnation has been heard without a gap that others could have noticed.
+    pub(crate) alive_since: Instant,
+    /// The node has not been heard for two thirds of its grace: others may soon take its jobs, so it must stop them.
+    pub(crate) fenced: bool,
+}
+
+/// The running heartbeat; dropping it ends the thread.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    pub(crate) standing: watch::Receiver<Standing>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+pub(crate) struct PulseConfig {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) registration: NodeRegistration,
+    pub(crate) heartbeat: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Pulse {
+    /// Registers the node and begins to beat; returns after the first success.
+    pub(crate) async fn start(config: PulseConfig) -> Result<Self, StoreError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ready, first) = oneshot::channel();
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("ratchet-pulse".to_owned())
+            .spawn(move || beat_until_stopped(&config, ready, &stopped))
+            .map_err(|error| {
+                let problem = "the operating system refused a thread for the heartbeat";
+                StoreError::new(ratchet_core::ErrorKind::Unavailable, "starting the node", problem).with_source(error)
+            })?;
+        let standing = first.await.unwrap_or_else(|_| {
+            let problem = "the heartbeat thread ended before its first beat";
+            Err(StoreError::new(ratchet_core::ErrorKind::Unavailable, "starting the node", problem))
+        })?;
+        Ok(Self { standing, stop, thread: Some(thread) })
+    }
+
+    /// Ends the heartbeat and waits for its thread.
+    pub(crate) async fn stop(mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+type Ready = oneshot::Sender<Result<watch::Receiver<Standing>, StoreError>>;
+
+fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let problem = "the operating system refused a runtime for the heartbeat";
+            let error =
+                StoreError::new(ratchet_core::ErrorKind::Unavailable, "starting the node", problem).with_source(error);
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    let opened = runtime.block_on(async {
+        let mut pulse = config.store.open_pulse().await?;
+        pulse.register(&config.registration).await?;
+        Ok(pulse)
+    });
+    let pulse = match opened {
+        Ok(pulse) => pulse,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    let standing = Standing { node: config.registration.id, alive_since: Instant::now(), fenced: false };
+    let (publish, receiver) = watch::channel(standing);
+    if ready.send(Ok(receiver)).is_err() {
+        return;
+    }
+    let mut beater = Beater { config, pulse: Some(pulse), standing, publish, heard: Instant::now() };
+    while !stop.load(Ordering::Acquire) {
+        let wait = if beater.heard.elapsed() < config.heartbeat * 2 { config.heartbeat } else { config.heartbeat / 5 };
+        std::thread::park_timeout(wait.min(config.grace / 4));
+        if !stop.load(Ordering::Acquire) {
+            runtime.block_on(beater.beat());
+        }
+    }
+}
+
+struct Beater<'a> {
+    config: &'a PulseConfig,
+    pulse: Option<Box<dyn PulseStore>>,
+    standing: Standing,
+    publish: watch::Sender<Standing>,
+    /// When the last success began: others count from then.
+    heard: Instant,
+}
+
+impl Beater<'_> {
+    async fn beat(&mut self) {
+        let begun = Instant::now();
+        let deadline = self.config.heartbeat.max(Duration::from_millis(250));
+        match tokio::time::timeout(deadline, self.try_beat()).await {
+            Ok(Ok(true)) => {
+                if begun.duration_since(self.heard) >= self.config.grace {
+                    // Others could have noticed the gap, so the wait before rescuing them begins anew.
+                    self.standing.alive_since = begun;
+                }
+                self.heard = begun;
+                self.standing.fenced = false;
+            }
+            Ok(Ok(false)) => self.reincarnate().await,
+            Ok(Err(error)) => self.missed(Some(&error)),
+            Err(_) => self.missed(None),
+        }
+        // Sampled after the attempt: a process that was stopped for long learns of it here.
+        if self.heard.elapsed() >= self.config.grace * 2 / 3 {
+            self.standing.fenced = true;
+        }
+        self.publish.send_if_modified(|standing| {
+            let changed = *standing != self.standing;
+            if self.standing.fenced && !standing.fenced {
+                tracing::error!(node = %self.standing.node, "no heartbeat for two thirds of the grace: running work is cancelled");
+            }
+            *standing = self.standing;
+            changed
+        });
+    }
+
+    async fn try_beat(&mut self) -> Result<bool, StoreError> {
+        let pulse = match &mut self.pulse {
+            Some(pulse) => pulse,
+            empty => empty.insert(self.config.store.open_pulse().await?),
+        };
+        pulse.beat(self.standing.node).await
+    }
+
+    fn missed(&mut self, error: Option<&StoreError>) {
+        let silent_ms = self.heard.elapsed().as_millis();
+        match error {
+            Some(error) => tracing::warn!(silent_ms, error = error as &dyn std::error::Error, "a heartbeat failed"),
+            None => tracing::warn!(silent_ms, "a heartbeat took too long"),
+        }
+        // The connection may be what is broken.
+        self.pulse = None;
+    }
+
+    /// Declared dead: what this incarnation ran belongs to others. Goes on as a new one.
+    async fn reincarnate(&mut self) {
+        let node = new_node_id();
+        let registration = NodeRegistration { id: node, ..self.config.registration.clone() };
+        let Some(pulse) = &mut self.pulse else { return };
+        match pulse.register(&registration).await {
+            Ok(()) => {
+                tracing::error!(old = %self.standing.node, new = %node, "this node was declared dead; it goes on as a new incarnation");
+                self.config.counters.reincarnations.add(1);
+                self.heard = Instant::now();
+                self.standing = Standing { node, alive_since: self.heard, fenced: false };
+            }
+            Err(error) => self.missed(Some(&error)),
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The heart of a node: one task that settles what has ended and claims what comes next.
+//!
+//! It alone knows which slots are taken and which jobs run here, so nothing of that needs a lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ratchet_core::{Claim, DeferReason, Fence, JobRecord, NodeId, Settlement, Store};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use crate::client::Client;
+use crate::config::Config;
+use crate::context::JobContext;
+use crate::events::JobEventKind;
+use crate::inject::StateMap;
+use crate::polling::{Poll, PollingStrategy};
+use crate::pulse::Standing;
+use crate::run::{Ended, Leash, Pull, Runner};
+use crate::slots::{PoolIndex, SlotPools};
+use crate::stats::Counters;
+
+pub(crate) struct Pump {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) client: Client,
+    pub(super) runner: Arc<Runner>,
+    pub(super) states: Arc<StateMap>,
+    pub(super) config: Config,
+    pub(super) counters: Arc<Counters>,
+    pub(super) slots: SlotPools,
+    pub(super) strategy: Box<dyn PollingStrategy>,
+    pub(super) standing: watch::Receiver<Standing>,
+    /// When a stopping node gives up on what still runs; `None` while it is not stopping.
+    pub(super) drain: watch::Receiver<Option<Instant>>,
+
+    pub(super) running: HashMap<Fence, Running>,
+    /// Ended attempts whose settlements are not written yet: they keep their slots.
+    pub(super) ended: Vec<EndedAttempt>,
+    /// The settlements of `ended`, in the same order, so that a turn borrows them as they are.
+    pub(super) settlements: Vec<Settlement>,
+
+    messages: mpsc::Receiver<Message>,
+    sender: mpsc::Sender<Message>,
+    begun: Instant,
+    pub(super) timers: Timers,
+}
+
+/// A job that runs here.
+pub(super) struct Running {
+    pub(super) job: Arc<JobRecord>,
+    pub(super) ctx: JobContext,
+    pub(super) leash: Arc<Leash>,
+    pub(super) pool: PoolIndex,
+    task: AbortHandle,
+}
+
+/// An attempt that has ended, until its settlement is written.
+pub(super) struct EndedAttempt {
+    pub(super) job: Arc<JobRecord>,
+    pub(super) pool: PoolIndex,
+    pub(super) defer: Option<DeferReason>,
+    pub(super) thread: Option<tokio::task::JoinHandle<()>>,
+}
+
+pub(super) enum Message {
+    Ended(Fence, Ended),
+    /// A thread that was given up has returned at last.
+    ThreadReturned(PoolIndex),
+}
+
+/// When the pump has to look at what.
+#[derive(Debug)]
+pub(super) struct Timers {
+    pub(super) poll: Instant,
+    /// When the next waiting job becomes due.
+    pub(super) due: Option<Instant>,
+    /// When to ask the store for that.
+    pub(super) ask_due: Option<Instant>,
+    pub(super) asked_due: Instant,
+    pub(super) reconcile: Instant,
+    /// Settlements wait until then for others to join them, or for a broken database.
+    pub(super) settle: Instant,
+    /// Claims wait until then for a broken database.
+    pub(super) claim_again: Instant,
+    /// Whether the last claim found work: then the next turn claims along.
+    pub(super) flowing: bool,
+    /// A claim's reply was lost: the store may think that we run jobs of which we know nothing.
+    pub(super) claim_uncertain: bool,
+    /// The incarnation whose claim was refused; a new one has to come first.
+    pub(super) refused: Option<NodeId>,
+    pub(super) failures: u32,
+}
+
+/// The store is asked for the next due time at most this often.
+const ASK_DUE_EVERY: Duration = Duration::from_millis(50);
+/// Nobody is waited for longer than this while the pump looks out for a caller's commit.
+const EXPECTING_POLL: Duration = Duration::from_millis(250);
+
+pub(crate) struct PumpParts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) client: Client,
+    pub(crate) runner: Runner,
+    pub(crate) states: Arc<StateMap>,
+    pub(crate) config: Config,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) strategy: Box<dyn PollingStrategy>,
+    pub(crate) standing: watch::Receiver<Standing>,
+    pub(crate) drain: watch::Receiver<Option<Instant>>,
+}
+
+impl Pump {
+    pub(crate) fn new(parts: PumpParts) -> Self {
+        let PumpParts { store, client, runner, states, config, counters, strategy, standing, drain } = parts;
+        let slots = SlotPools::new(&runner.registry, &config.queues);
+        // Every running job sends one message, and a second if it holds a thread.
+        let (sender, messages) = mpsc::channel(slots.total() * 2 + 16);
+        let now = Instant::now();
+        let timers = Timers {
+            poll: now,
+            due: None,
+            ask_due: None,
+            asked_due: now,
+            reconcile: now + config.reconcile,
+            settle: now,
+            claim_again: now,
+            flowing: false,
+            claim_uncertain: false,
+            refused: None,
+            failures: 0,
+        };
+        Self {
+            store,
+            client,
+            runner: Arc::new(runner),
+            states,
+            config,
+            counters,
+            slots,
+            strategy,
+            standing,
+            drain,
+            running: HashMap::new(),
+            ended: Vec::new(),
+            settlements: Vec::new(),
+            messages,
+            sender,
+            begun: now,
+            timers,
+        }
+    }
+
+    /// Runs until the node has drained.
+    pub(crate) async fn run(mut self) {
+        loop {
+            while let Ok(message) = self.messages.try_recv() {
+                self.receive(message);
+            }
+            self.heed_standing();
+            self.heed_wakeups();
+            if self.drained() {
+                return;
+            }
+            let now = Instant::now();
+            if self.timers.reconcile <= now && (self.timers.claim_uncertain || !self.running.is_empty()) {
+                self.reconcile().await;
+            } else if self.may_settle(now) || self.may_claim(now) {
+                self.turn().await;
+            } else if self.timers.ask_due.is_some_and(|at| at <= now) {
+                self.ask_next_due().await;
+            } else {
+                self.wait(now).await;
+            }
+        }
+    }
+
+    async fn wait(&mut self, now: Instant) {
+        let until = self.next_deadline(now);
+        let wake = self.client.clone();
+        tokio::select! {
+            message = self.messages.recv() => {
+                self.receive(message.expect("the pump holds a sender itself"));
+            }
+            () = wake.wake().notified() => {}
+            () = tokio::time::sleep_until(until.into()) => {}
+            // A sender that is gone means that the engine was dropped, which also drops this task.
+            _ = self.standing.changed() => {}
+            _ = self.drain.changed() => {}
+        }
+    }
+
+    fn next_deadline(&self, now: Instant) -> Instant {
+        let mut until = now + Duration::from_mins(1);
+        let mut by = |deadline: Instant| until = until.min(deadline);
+        if !self.settlements.is_empty() {
+            by(self.timers.settle);
+        }
+        if self.claims_allowed() {
+            by(self.timers.poll.max(self.timers.claim_again));
+            if let Some(due) = self.timers.due {
+                by(due.max(self.timers.claim_again));
+            }
+            if let Some(ask) = self.timers.ask_due {
+                by(ask);
+            }
+        }
+        if self.timers.claim_uncertain || !self.running.is_empty() {
+            by(self.timers.reconcile);
+        }
+        if let Some(deadline) = *self.drain.borrow() {
+            by(deadline.max(now + Duration::from_millis(50)));
+        }
+        until
+    }
+
+    /// Whether settlements should be written now: there are some, and nobody is about to join them.
+    fn may_settle(&self, now: Instant) -> bool {
+        let gathered = self.running.is_empty() || self.settlements.len() >= self.config.claim_max;
+        !self.settlements.is_empty() && (now >= self.timers.settle || (gathered && self.timers.failures == 0))
+    }
+
+    fn claims_allowed(&self) -> bool {
+        let standing = *self.standing.borrow();
+        self.drain.borrow().is_none()
+            && !standing.fenced
+            && self.timers.refused != Some(standing.node)
+            && self.slots.free() > 0
+    }
+
+    /// Whether it is time to look for work.
+    pub(super) fn may_claim(&self, now: Instant) -> bool {
+        let due = self.timers.due.is_some_and(|due| due <= now);
+        (self.timers.poll <= now || due) && self.timers.claim_again <= now && self.claims_allowed()
+    }
+
+    /// Whether a turn that settles should claim along: work was flowing, and there will be room.
+    pub(super) fn claims_along(&self, now: Instant) -> bool {
+        self.may_claim(now) || (self.timers.flowing && self.timers.claim_again <= now && self.claims_allowed())
+    }
+
+    fn heed_wakeups(&mut self) {
+        let wake = self.client.wake();
+        if wake.take_work() {
+            self.strategy.woken();
+            self.timers.poll = Instant::now();
+        }
+        if wake.take_due_changed() {
+            self.ask_due_soon();
+        }
+    }
+
+    /// Fenced or declared dead: what runs under that standing must end.
+    fn heed_standing(&mut self) {
+        let standing = *self.standing.borrow_and_update();
+        for (fence, running) in &self.running {
+            if standing.fenced || fence.node != standing.node {
+                running.leash.pull(Pull::HandBack);
+            }
+        }
+    }
+
+    fn drained(&mut self) -> bool {
+        let Some(deadline) = *self.drain.borrow() else { return false };
+        let now = Instant::now();
+        if now >= deadline {
+            for running in self.running.values() {
+                running.leash.pull(Pull::HandBack);
+            }
+        }
+        let given_up = now >= deadline + self.config.cancel_grace * 2 + Duration::from_secs(10);
+        if given_up && !(self.running.is_empty() && self.settlements.is_empty()) {
+            let left = self.running.len() + self.settlements.len();
+            tracing::error!(left, "stopped without settling everything; other nodes will rescue what is left");
+            return true;
+        }
+        self.running.is_empty() && self.settlements.is_empty()
+    }
+
+    /// Starts a claimed job.
+    pub(super) fn dispatch(&mut self, claim: Claim) {
+        let job = Arc::new(claim.job.clone());
+        let Some(pool) = self.slots.take(&job.spec.queue, &job.spec.kind) else {
+            tracing::error!(job.id = %job.id, job.kind = %job.spec.kind, "the store handed out a job that was not asked for");
+            return;
+        };
+        self.counters.claimed.add(1);
+        let leash = Arc::new(Leash::default());
+        let ctx = JobContext::new(&claim, job.clone(), self.states.clone(), self.client.clone(), leash.token.clone());
+        self.client.bus().publish(&job, Some(claim.fence.node), JobEventKind::Started { attempt: ctx.attempt() });
+        let (runner, sender) = (self.runner.clone(), self.sender.clone());
+        let (task_ctx, task_leash, fence) = (ctx.clone(), leash.clone(), claim.fence);
+        let task = tokio::spawn(async move {
+            let ended = runner.run(&task_ctx, &task_leash).await;
+            // The pump is gone only if the engine was dropped; then nobody may settle.
+            let _ = sender.send(Message::Ended(fence, ended)).await;
+        });
+        self.running.insert(claim.fence, Running { job, ctx, leash, pool, task: task.abort_handle() });
+    }
+
+    fn receive(&mut self, message: Message) {
+        match message {
+            Message::ThreadReturned(pool) => self.slots.give_back(pool),
+            Message::Ended(fence, ended) => {
+                let Some(running) = self.running.remove(&fence) else { return };
+                let Ended { settlement, defer, thread } = ended;
+                match settlement {
+                    None => self.free_slot(running.pool, thread),
+                    Some(settlement) => {
+                        if self.settlements.is_empty() && self.timers.failures == 0 {
+                            self.timers.settle = Instant::now() + self.config.gather;
+                        }
+                        self.settlements.push(settlement);
+                        self.ended.push(EndedAttempt { job: running.job, pool: running.pool, defer, thread });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a slot back, when the thread that holds it has returned.
+    pub(super) fn free_slot(&mut self, pool: PoolIndex, thread: Option<tokio::task::JoinHandle<()>>) {
+        match thread {
+            None => self.slots.give_back(pool),
+            Some(thread) => {
+                let sender = self.sender.clone();
+                tokio::spawn(async move {
+                    let _ = thread.await;
+                    let _ = sender.send(Message::ThreadReturned(pool)).await;
+                });
+            }
+        }
+    }
+
+    pub(super) fn ask_due_soon(&mut self) {
+        let at = self.timers.asked_due + ASK_DUE_EVERY;
+        self.timers.ask_due = Some(self.timers.ask_due.map_or(at, |already| already.min(at)));
+    }
+
+    /// Plans the next poll from what the last one found.
+    pub(super) fn plan_poll(&mut self, asked: usize, claimed: usize) {
+        let now = Instant::now();
+        let utilisation = self.slots.utilisation();
+        let delay = self.strategy.after_poll(Poll { at: self.begun.elapsed(), asked, claimed, utilisation });
+        self.timers.flowing = claimed > 0;
+        self.timers.due = None;
+        // A full claim with room left asks again at once.
+        let full = claimed > 0 && claimed >= asked;
+        self.timers.poll = if full { now } else { now + delay };
+        if !full {
+            self.ask_due_soon();
+        }
+        let running = &self.running;
+        if self.client.wake().still_expecting(|id| running.keys().any(|fence| fence.job_id == id)) {
+            self.timers.poll = self.timers.poll.min(now + EXPECTING_POLL);
+        }
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        for running in self.running.values() {
+            running.task.abort();
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A running node.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ratchet_core::store::WatchGuard;
+use ratchet_core::{NodeId, Store};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::builder::{Hooks, RatchetBuilder};
+use crate::client::Client;
+use crate::pulse::Pulse;
+use crate::stats::{Counters, Stats};
+
+/// A running node: claims and runs jobs until [`shutdown`](Self::shutdown). It is also a [`Client`].
+///
+/// Dropping it without a shutdown ends it like a crash: what ran is rescued by other nodes after the grace.
+pub struct Ratchet {
+    client: Client,
+    counters: Arc<Counters>,
+    tasks: Tasks,
+    pulse: Pulse,
+    drain: watch::Sender<Option<Instant>>,
+    drain_timeout: Duration,
+    hooks: Hooks,
+}
+
+/// The tasks of a node; dropping them ends them.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    pub(crate) pump: JoinSet<()>,
+    pub(crate) side: JoinSet<()>,
+    pub(crate) watch: Option<WatchGuard>,
+}
+
+impl Ratchet {
+    /// Begins to put a node together.
+    pub fn builder() -> RatchetBuilder {
+        RatchetBuilder::new()
+    }
+
+    /// A client that only submits and steers: no handlers, no poller.
+    pub fn client(store: impl Store + 'static) -> Client {
+        Client::new(store)
+    }
+
+    pub(crate) fn new(
+        client: Client,
+        counters: Arc<Counters>,
+        tasks: Tasks,
+        pulse: Pulse,
+        drain: watch::Sender<Option<Instant>>,
+        drain_timeout: Duration,
+        hooks: Hooks,
+    ) -> Self {
+        Self { client, counters, tasks, pulse, drain, drain_timeout, hooks }
+    }
+
+    /// The node's present incarnation.
+    pub fn node_id(&self) -> NodeId {
+        self.pulse.standing.borrow().node
+    }
+
+    /// What the node has done since it started.
+    pub fn stats(&self) -> Stats {
+        self.counters.read()
+    }
+
+    /// Stops claiming, lets running jobs finish up to the drain timeout, hands back the rest without consuming an
+    /// attempt, writes what is left to write, and leaves the cluster.
+    pub async fn shutdown(mut self) {
+        self.hooks.before_stop().await;
+        tracing::info!(node = %self.node_id(), "node is draining");
+        self.drain.send_replace(Some(Instant::now() + self.drain_timeout));
+        while self.tasks.pump.join_next().await.is_some() {}
+        self.tasks.side.shutdown().await;
+        drop(self.tasks.watch.take());
+        let node = self.node_id();
+        self.pulse.stop().await;
+        if let Err(error) = self.client.store().deregister(node).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed; others will notice");
+        }
+        tracing::info!(%node, "node stopped");
+        self.hooks.after_stop().await;
+    }
+}
+
+impl Deref for Ratchet {
+    type Target = Client;
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl fmt::Debug for Ratchet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ratchet").field("node", &self.node_id()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,75 @@
+//! Comparing what runs here with what the store says.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use ratchet_core::store::Progress;
+use ratchet_core::{Change, Fence, Settled, Settlement};
+
+use crate::pump::Pump;
+use crate::run::Pull;
+
+impl Pump {
+    /// What runs here but not in the store was cancelled or given away: its handler is told to end. What the store
+    /// says we run but we do not is the trace of a lost reply to a claim: it goes back. One query for all.
+    pub(super) async fn reconcile(&mut self) {
+        self.timers.reconcile = Instant::now() + self.config.reconcile;
+        let node = self.standing.borrow().node;
+        let progress: Vec<Progress> = self
+            .running
+            .iter()
+            .filter(|(fence, _)| fence.node == node)
+            .filter_map(|(fence, running)| {
+                let fraction = running.ctx.take_progress()?;
+                Some(Progress { job_id: fence.job_id, version: fence.version, fraction })
+            })
+            .collect();
+        let stored = match self.store.reconcile(node, &progress).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "reconciling failed");
+                return;
+            }
+        };
+        let stored: HashSet<Fence> =
+            stored.into_iter().map(|r| Fence { job_id: r.job_id, version: r.version, node }).collect();
+        for (fence, running) in &self.running {
+            if fence.node == node && !stored.contains(fence) {
+                running.leash.pull(Pull::Revoked);
+            }
+        }
+        let known =
+            |fence: &Fence| self.running.contains_key(fence) || self.settlements.iter().any(|s| s.fence == *fence);
+        let lost: Vec<Fence> = stored.into_iter().filter(|fence| !known(fence)).collect();
+        self.hand_back(&lost).await;
+    }
+
+    async fn hand_back(&mut self, lost: &[Fence]) {
+        let settlements: Vec<Settlement> = lost
+            .iter()
+            .map(|fence| Settlement {
+                fence: *fence,
+                change: Change::Defer { delay: Duration::ZERO },
+                attempt: None,
+                new_jobs: Vec::new(),
+                maybe_applied: false,
+            })
+            .collect();
+        if settlements.is_empty() {
+            self.timers.claim_uncertain = false;
+            return;
+        }
+        match self.store.turn(&settlements, None).await {
+            Ok(turn) => {
+                let handed_back = turn.settled.iter().filter(|settled| **settled == Settled::Applied).count();
+                tracing::warn!(jobs = handed_back, "the reply to a claim was lost; its jobs were handed back");
+                self.counters.lost_claims.add(handed_back);
+                self.timers.claim_uncertain = false;
+                self.timers.poll = Instant::now();
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "handing lost jobs back failed");
+            }
+        }
+    }
+}

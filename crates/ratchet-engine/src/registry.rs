@@ -1,0 +1,180 @@
+//! Which kinds a node can run, and how.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ratchet_core::{JsonText, Kind, QueueName, json, limits};
+
+use crate::builder::StartError;
+use crate::context::JobContext;
+use crate::failure::Failure;
+use crate::inject::{Requirement, StateMap};
+use crate::job::{Job, JobDefaults};
+
+/// A kind and its handler, ready to be given to the builder. `jobs![…]` makes them.
+#[derive(Clone)]
+pub struct Registration {
+    kind: &'static str,
+    defaults: JobDefaults,
+    requires: Vec<Requirement>,
+    handler: Arc<dyn Handler>,
+}
+
+impl Registration {
+    /// The registration of a job type.
+    pub fn of<J: Job>() -> Self {
+        Self {
+            kind: J::KIND,
+            defaults: J::defaults(),
+            requires: J::requires(),
+            handler: Arc::new(TypedHandler::<J>(PhantomData)),
+        }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// A function that makes a job of its arguments: what `#[job]` leaves under the function's name.
+pub trait JobConstructor<Args> {
+    /// The job that it makes.
+    type Job: Job;
+}
+
+macro_rules! constructors {
+    ($($arg:ident)*) => {
+        impl<F, J: Job, $($arg),*> JobConstructor<($($arg,)*)> for F where F: Fn($($arg),*) -> J {
+            type Job = J;
+        }
+    };
+}
+
+constructors!();
+constructors!(A);
+constructors!(A B);
+constructors!(A B C);
+constructors!(A B C D);
+constructors!(A B C D E);
+constructors!(A B C D E G);
+constructors!(A B C D E G H);
+constructors!(A B C D E G H I);
+constructors!(A B C D E G H I K);
+constructors!(A B C D E G H I K L);
+constructors!(A B C D E G H I K L M);
+constructors!(A B C D E G H I K L M N);
+
+/// The registration of the job that `constructor` makes; `jobs![…]` calls it.
+pub fn registration_of<Args, C: JobConstructor<Args>>(_constructor: &C) -> Registration {
+    Registration::of::<C::Job>()
+}
+
+/// The registrations of the jobs whose constructors are named: `jobs![charge, send_receipt]`.
+#[macro_export]
+macro_rules! jobs {
+    ($($constructor:path),* $(,)?) => {
+        ::std::vec![$($crate::registration_of(&$constructor)),*]
+    };
+}
+
+/// The handlers of a node, checked.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    entries: BTreeMap<Kind, Entry>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) queue: QueueName,
+    pub(crate) blocking: bool,
+    pub(crate) handler: Arc<dyn Handler>,
+}
+
+impl Registry {
+    /// Refuses bad kinds and queues, a kind that is registered twice, and handlers whose state is missing.
+    pub(crate) fn build(registrations: Vec<Registration>, states: &StateMap) -> Result<Self, StartError> {
+        let mut registry = Self::default();
+        for registration in registrations {
+            let Registration { kind, defaults, requires, handler } = registration;
+            let kind = Kind::new(kind)?;
+            let queue = defaults.queue.map(QueueName::new).transpose()?.unwrap_or_default();
+            if let Some(missing) = requires.iter().find(|needed| !states.satisfies(needed)) {
+                return Err(StartError::MissingState { kind, type_name: missing.type_name() });
+            }
+            let entry = Entry { queue, blocking: defaults.blocking, handler };
+            if registry.entries.insert(kind.clone(), entry).is_some() {
+                return Err(StartError::DuplicateKind { kind });
+            }
+        }
+        Ok(registry)
+    }
+
+    pub(crate) fn get(&self, kind: &Kind) -> Option<&Entry> {
+        self.entries.get(kind)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Kind, &Entry)> {
+        self.entries.iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<Option<JsonText>, Failure>> + Send>>;
+
+/// A handler whose payload and result are JSON.
+pub(crate) trait Handler: Send + Sync {
+    /// Decodes the payload and runs; the result is `None` for the unit type.
+    fn run(&self, ctx: JobContext) -> HandlerFuture;
+}
+
+impl fmt::Debug for dyn Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Handler")
+    }
+}
+
+struct TypedHandler<J>(PhantomData<fn() -> J>);
+
+impl<J: Job> Handler for TypedHandler<J> {
+    fn run(&self, ctx: JobContext) -> HandlerFuture {
+        Box::pin(async move {
+            let job: J = ctx.payload().decode().map_err(|error| {
+                Failure::do_not_retry(
+                    format!("the payload of this job cannot be read by the handler of {:?}: {error}", J::KIND),
+                    "the payload will not change",
+                )
+            })?;
+            let output = job.run(ctx).await?;
+            encode_result(&output)
+        })
+    }
+}
+
+/// Results are recorded on the job's behalf: NUL is replaced, but what is too large fails the job, since dropping data
+/// silently would be worse.
+pub(crate) fn encode_result<T: serde::Serialize>(output: &T) -> Result<Option<JsonText>, Failure> {
+    let text = serde_json::to_string(output).map_err(|error| {
+        Failure::do_not_retry(format!("the result cannot be written as JSON: {error}"), "the result will not change")
+    })?;
+    if text == "null" {
+        return Ok(None);
+    }
+    match JsonText::parse("result", json::without_nul(text), limits::RESULT_BYTES_MAX) {
+        Ok(result) => Ok(Some(result)),
+        Err(refused) => Err(Failure::do_not_retry(refused, "the result will not shrink by running again")),
+    }
+}

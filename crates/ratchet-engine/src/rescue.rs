@@ -1,0 +1,103 @@
+//! Giving the jobs of dead nodes a new life.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::record::Timing;
+use ratchet_core::{Claim, Decision, Outcome, Settled, Settlement, Store, StoreError, Verdicts, clock, decide};
+use tokio::sync::watch;
+
+use crate::client::Client;
+use crate::ids::new_job_id;
+use crate::pulse::Standing;
+use crate::stats::Counters;
+
+/// Orphans that are rescued in one transaction.
+const TOGETHER: usize = 200;
+
+pub(crate) struct Rescuer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) client: Client,
+    pub(crate) standing: watch::Receiver<Standing>,
+    pub(crate) scan: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Rescuer {
+    /// Looks for orphans until the task is dropped.
+    pub(crate) async fn run(self) {
+        let mut failures = 0_u32;
+        loop {
+            // Spread a little, so that many nodes do not look at the same moment.
+            let jitter = Duration::from_millis(fastrand::u64(0..=100)).min(self.scan / 10);
+            tokio::time::sleep(self.scan + jitter + self.scan.min(Duration::from_secs(1)) * failures.min(10)).await;
+            let standing = *self.standing.borrow();
+            // A node may itself have been away: for a full grace it lets the others show that they live.
+            if standing.fenced || standing.alive_since.elapsed() < self.grace {
+                continue;
+            }
+            match self.rescue_all(standing).await {
+                Ok(()) => failures = 0,
+                Err(error) => {
+                    failures += 1;
+                    tracing::warn!(error = &error as &dyn std::error::Error, "looking for orphans failed");
+                }
+            }
+        }
+    }
+
+    async fn rescue_all(&self, standing: Standing) -> Result<(), StoreError> {
+        loop {
+            let orphans = self.store.orphans(standing.node, self.grace, TOGETHER).await?;
+            for node in &orphans.declared_dead {
+                tracing::warn!(dead = %node, "a node has not been heard of for its grace and is declared dead");
+            }
+            self.rescue(&orphans.jobs).await?;
+            if orphans.jobs.len() < TOGETHER {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn rescue(&self, orphans: &[Claim]) -> Result<(), StoreError> {
+        let settlements: Vec<Settlement> = orphans.iter().filter_map(crashed).collect();
+        if settlements.is_empty() {
+            return Ok(());
+        }
+        let turn = self.store.turn(&settlements, None).await?;
+        for ((orphan, settlement), settled) in orphans.iter().zip(&settlements).zip(turn.settled) {
+            // A conflict means that its owner, or another rescuer, was first.
+            if settled == Settled::Applied {
+                self.counters.rescued.add(1);
+                tracing::warn!(
+                    job.id = %orphan.job.id, job.kind = %orphan.job.spec.kind, dead = %orphan.fence.node,
+                    event = %settlement.change.event(), "rescued the job of a dead node"
+                );
+                self.client.bus().publish_settled(&orphan.job, settlement, None);
+            }
+        }
+        self.client.wake().work();
+        Ok(())
+    }
+}
+
+fn crashed(orphan: &Claim) -> Option<Settlement> {
+    let job = &orphan.job;
+    let started_at = job.picked_at.unwrap_or(job.scheduled_time);
+    // Nobody knows when it ended; its begin is all that is certain.
+    let timing = Timing {
+        started_at,
+        ended_at: started_at,
+        duration: Duration::ZERO,
+        queue_wait: clock::elapsed(job.scheduled_time, started_at),
+    };
+    decide(Decision {
+        job,
+        fence: orphan.fence,
+        outcome: Outcome::Crashed,
+        verdicts: Verdicts::default(),
+        timing,
+        callback_id: new_job_id(),
+    })
+}

@@ -1,0 +1,272 @@
+//! One attempt: the only place where foreign code runs, always under a panic guard.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use ratchet_core::{DeferReason, ErrorReport, JobRecord, JsonText, Outcome, Settlement, Verdicts};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::context::JobContext;
+use crate::failure::Failure;
+use crate::gate::{Gate, Passage};
+use crate::registry::Registry;
+use crate::retry::{RetryPolicy, RetryVerdict};
+use crate::sanitize::ErrorSanitizer;
+
+/// What every attempt of a node needs.
+pub(crate) struct Runner {
+    pub(crate) registry: Registry,
+    pub(crate) gates: Arc<[Box<dyn Gate>]>,
+    pub(crate) retry_policy: Arc<dyn RetryPolicy>,
+    pub(crate) sanitizer: Arc<dyn ErrorSanitizer>,
+    pub(crate) cancel_grace: Duration,
+}
+
+/// How the pump tells an attempt to end, and why.
+#[derive(Debug, Default)]
+pub(crate) struct Leash {
+    pub(crate) token: CancellationToken,
+    why: AtomicU8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pull {
+    /// The job is no longer this node's: whatever comes of it is void.
+    Revoked = 1,
+    /// The node is stopping or has lost its standing: the job goes back.
+    HandBack = 2,
+}
+
+impl Leash {
+    pub(crate) fn pull(&self, why: Pull) {
+        // The first reason stands.
+        let _ = self.why.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
+        self.token.cancel();
+    }
+
+    fn why(&self) -> Option<Pull> {
+        match self.why.load(Ordering::Acquire) {
+            1 => Some(Pull::Revoked),
+            2 => Some(Pull::HandBack),
+            _ => None,
+        }
+    }
+}
+
+/// What an attempt came to.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// What to write; `None` if somebody else has.
+    pub(crate) settlement: Option<Settlement>,
+    /// Why the job goes back, if it does.
+    pub(crate) defer: Option<DeferReason>,
+    /// A thread that a blocking handler still holds: its slot stays taken until it returns.
+    pub(crate) thread: Option<tokio::task::JoinHandle<()>>,
+}
+
+/// How the handler ended, before anything was made of it.
+enum HandlerEnd {
+    Returned(Result<Option<JsonText>, Failure>),
+    Panicked(String),
+    TimedOut(Duration),
+    Pulled,
+}
+
+impl Runner {
+    /// Runs one attempt through its steps.
+    pub(crate) async fn run(&self, ctx: &JobContext, leash: &Leash) -> Ended {
+        let span = tracing::debug_span!(
+            "job.run", job.id = %ctx.id(), job.kind = %ctx.kind(), queue = %ctx.job().spec.queue, attempt = ctx.attempt()
+        );
+        async {
+            let (end, thread) = match self.pass_gates(ctx).await {
+                Ok(()) => self.execute(ctx, leash).await,
+                Err(end) => (end, None),
+            };
+            let (outcome, verdicts) = self.judge(ctx, leash, end);
+            tracing::debug!(outcome = ?outcome_name(&outcome), "attempt ended");
+            Self::conclude(ctx, outcome, verdicts, thread)
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn pass_gates(&self, ctx: &JobContext) -> Result<(), HandlerEnd> {
+        for gate in self.gates.iter() {
+            match gate.check(ctx).await {
+                Passage::Open => {}
+                Passage::Cancelled => return Err(HandlerEnd::Pulled),
+                Passage::NotNow { delay, .. } => return Err(HandlerEnd::Returned(Err(Failure::snooze(delay)))),
+                Passage::Refused(failure) => return Err(HandlerEnd::Returned(Err(failure))),
+            }
+        }
+        Ok(())
+    }
+
+    async fn execute(&self, ctx: &JobContext, leash: &Leash) -> (HandlerEnd, Option<tokio::task::JoinHandle<()>>) {
+        let Some(entry) = self.registry.get(ctx.kind()) else {
+            // A claim asks for registered kinds only; a store that hands out others has a fault.
+            let failure = Failure::new(format!("no handler of kind {} is registered here", ctx.kind()));
+            return (HandlerEnd::Returned(Err(failure)), None);
+        };
+        let guarded = AssertUnwindSafe(ctx.scope(entry.handler.run(ctx.clone()))).catch_unwind();
+        let ended = |result: Result<_, Box<dyn Any + Send>>| match result {
+            Ok(returned) => HandlerEnd::Returned(returned),
+            Err(panic) => HandlerEnd::Panicked(panic_text(&*panic)),
+        };
+        if !entry.blocking {
+            let mut handler = std::pin::pin!(guarded.map(ended));
+            return (self.supervise(ctx, leash, &mut handler).await, None);
+        }
+        let (answer, returned) = tokio::sync::oneshot::channel();
+        let runtime = tokio::runtime::Handle::current();
+        let thread = tokio::task::spawn_blocking(move || {
+            // Nobody waits for the answer of a handler that was given up.
+            let _ = answer.send(runtime.block_on(guarded));
+        });
+        let mut handler = std::pin::pin!(returned.map(|returned| match returned {
+            Ok(result) => ended(result),
+            Err(_) => HandlerEnd::Panicked("the handler's thread ended without an answer".to_owned()),
+        }));
+        let end = self.supervise(ctx, leash, &mut handler).await;
+        (end, (!thread.is_finished()).then_some(thread))
+    }
+
+    /// Waits for the handler, its timeout, or the leash; a handler that is told to end gets a short grace.
+    async fn supervise(
+        &self,
+        ctx: &JobContext,
+        leash: &Leash,
+        handler: &mut (impl Future<Output = HandlerEnd> + Unpin),
+    ) -> HandlerEnd {
+        let timeout = ctx.job().spec.timeout;
+        let time_is_up = async {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            end = &mut *handler => return end,
+            () = leash.token.cancelled() => {}
+            () = time_is_up => {
+                leash.token.cancel();
+                let timeout = timeout.unwrap_or_default();
+                ctx.log().warn(format_args!("timed out after {timeout:?}"));
+                // What it returns now comes too late, but it may clean up.
+                let _ = tokio::time::timeout(self.cancel_grace, handler).await;
+                return HandlerEnd::TimedOut(timeout);
+            }
+        }
+        tokio::time::timeout(self.cancel_grace, handler).await.unwrap_or(HandlerEnd::Pulled)
+    }
+
+    /// Makes an outcome of the handler's end, asking user code for its verdicts.
+    fn judge(&self, ctx: &JobContext, leash: &Leash, end: HandlerEnd) -> (Outcome, Verdicts) {
+        let drained = Outcome::Deferred { delay: Duration::ZERO, reason: DeferReason::Drained };
+        match (leash.why(), end) {
+            (Some(Pull::Revoked), _) | (None, HandlerEnd::Pulled) => (Outcome::Cancelled, Verdicts::default()),
+            (_, HandlerEnd::Returned(Ok(result))) => (Outcome::Succeeded { result }, Verdicts::default()),
+            // A handler that was told to end will often say so by an error: that is no failed attempt.
+            (Some(Pull::HandBack), _) => (drained, Verdicts::default()),
+            (None, HandlerEnd::Returned(Err(failure))) => match failure.snoozed_for() {
+                Some(delay) => (Outcome::Deferred { delay, reason: DeferReason::Snoozed }, Verdicts::default()),
+                None => self.failed(ctx, &failure, Outcome::Failed),
+            },
+            (None, HandlerEnd::Panicked(text)) => self.failed(ctx, &Failure::new(Panic(text)), Outcome::Panicked),
+            (None, HandlerEnd::TimedOut(timeout)) => {
+                self.failed(ctx, &Failure::new(Timeout(timeout)), Outcome::TimedOut)
+            }
+        }
+    }
+
+    fn failed(&self, ctx: &JobContext, failure: &Failure, outcome: fn(ErrorReport) -> Outcome) -> (Outcome, Verdicts) {
+        let do_not_retry = failure.do_not_retry_reason().map(str::to_owned);
+        let verdict = match do_not_retry {
+            Some(_) => RetryVerdict::AsConfigured,
+            None => guarded_verdict(&*self.retry_policy, ctx.job(), ctx.attempt(), failure),
+        };
+        let verdicts = Verdicts {
+            do_not_retry,
+            policy_refused: verdict == RetryVerdict::Refuse,
+            policy_delay: match verdict {
+                RetryVerdict::After(delay) => Some(delay),
+                RetryVerdict::AsConfigured | RetryVerdict::Refuse => None,
+            },
+        };
+        (outcome(sanitized(&*self.sanitizer, failure)), verdicts)
+    }
+
+    fn conclude(
+        ctx: &JobContext,
+        outcome: Outcome,
+        verdicts: Verdicts,
+        thread: Option<tokio::task::JoinHandle<()>>,
+    ) -> Ended {
+        let defer = match outcome {
+            Outcome::Deferred { reason, .. } => Some(reason),
+            _ => None,
+        };
+        let own_commit = ctx.completion();
+        let settlement = match (outcome, own_commit) {
+            // The handler wrote its own end. If its transaction was committed, the store recognises it; if not, what
+            // the handler returned counts.
+            (Outcome::Succeeded { .. } | Outcome::Cancelled, Some(written)) => {
+                Some(Settlement { maybe_applied: true, ..written })
+            }
+            (outcome, own_commit) => {
+                let maybe_applied = own_commit.is_some();
+                ctx.decide(outcome, verdicts).map(|settlement| Settlement { maybe_applied, ..settlement })
+            }
+        };
+        Ended { settlement, defer, thread }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the handler panicked: {0}")]
+struct Panic(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the attempt took longer than its timeout of {0:?}")]
+struct Timeout(Duration);
+
+fn guarded_verdict(policy: &dyn RetryPolicy, job: &JobRecord, attempt: u32, failure: &Failure) -> RetryVerdict {
+    std::panic::catch_unwind(AssertUnwindSafe(|| policy.verdict(job, attempt, failure))).unwrap_or_else(|_| {
+        tracing::error!(job.id = %job.id, "the retry policy panicked; the job's own settings decide");
+        RetryVerdict::AsConfigured
+    })
+}
+
+/// Sanitised once; every reader gets this text.
+fn sanitized(sanitizer: &dyn ErrorSanitizer, failure: &Failure) -> ErrorReport {
+    let clean = AssertUnwindSafe(|| sanitizer.sanitize(failure.class(), failure.message()));
+    let text = std::panic::catch_unwind(clean).unwrap_or_else(|_| {
+        tracing::error!("the error sanitizer panicked; the error's text is withheld");
+        format!("{}: text withheld, the error sanitizer panicked", failure.class())
+    });
+    ErrorReport::new(failure.class(), &text)
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded { .. } => "succeeded",
+        Outcome::Failed(_) => "failed",
+        Outcome::TimedOut(_) => "timed out",
+        Outcome::Panicked(_) => "panicked",
+        Outcome::Crashed => "crashed",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Deferred { .. } => "deferred",
+    }
+}

@@ -1,0 +1,98 @@
+//! Room for running jobs: by queue, apart for async and blocking handlers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ratchet_core::claim::{ClaimRequest, Pool};
+use ratchet_core::{Kind, NodeId, QueueName};
+
+use crate::config::{Config, Slots};
+use crate::registry::Registry;
+
+/// Which pool a running job takes its slot from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PoolIndex(usize);
+
+/// The slots of a node. Only the pump touches them.
+#[derive(Debug)]
+pub(crate) struct SlotPools {
+    pools: Vec<SlotPool>,
+}
+
+#[derive(Debug)]
+struct SlotPool {
+    queue: QueueName,
+    kinds: Arc<[Kind]>,
+    slots: usize,
+    taken: usize,
+}
+
+impl SlotPools {
+    /// A pool for each queue and sort of handler. A node serves the queues that it was told to, and those that its
+    /// kinds name; every kind may come in every queue.
+    pub(crate) fn new(registry: &Registry, configured: &BTreeMap<QueueName, Slots>) -> Self {
+        let mut queues: BTreeMap<QueueName, Slots> =
+            registry.iter().map(|(_, entry)| (entry.queue.clone(), Slots::default())).collect();
+        queues.extend(configured.iter().map(|(queue, slots)| (queue.clone(), *slots)));
+        let kinds = |blocking: bool| -> Arc<[Kind]> {
+            registry.iter().filter(|(_, entry)| entry.blocking == blocking).map(|(kind, _)| kind.clone()).collect()
+        };
+        let (tasks, threads) = (kinds(false), kinds(true));
+        let mut pools = Vec::new();
+        for (queue, slots) in queues {
+            for (kinds, slots) in [(&tasks, slots.tasks), (&threads, slots.threads)] {
+                if !kinds.is_empty() && slots > 0 {
+                    pools.push(SlotPool { queue: queue.clone(), kinds: kinds.clone(), slots, taken: 0 });
+                }
+            }
+        }
+        Self { pools }
+    }
+
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &QueueName> {
+        self.pools.iter().map(|pool| &pool.queue)
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        self.pools.iter().map(|pool| pool.slots - pool.taken).sum()
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.pools.iter().map(|pool| pool.slots).sum()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a share of some thousands")]
+    pub(crate) fn utilisation(&self) -> f64 {
+        let total = self.total().max(1);
+        (total - self.free()) as f64 / total as f64
+    }
+
+    /// What there is room for.
+    pub(crate) fn request(&self, node: NodeId, config: &Config, probation: bool) -> ClaimRequest {
+        let pools: Vec<Pool> = self
+            .pools
+            .iter()
+            .filter(|pool| pool.taken < pool.slots)
+            .map(|pool| Pool { queue: pool.queue.clone(), kinds: pool.kinds.clone(), free: pool.slots - pool.taken })
+            .collect();
+        ClaimRequest { node, pools, limit: config.claim_max.min(self.free()), probation, boost: config.boost }
+    }
+
+    /// Takes a slot for a claimed job; `None` if it belongs to no pool, which a store never hands out.
+    pub(crate) fn take(&mut self, queue: &QueueName, kind: &Kind) -> Option<PoolIndex> {
+        let at = self.pools.iter().position(|pool| pool.queue == *queue && pool.kinds.contains(kind))?;
+        self.pools[at].taken += 1;
+        Some(PoolIndex(at))
+    }
+
+    /// Takes a slot again that was given back for a look at how much room there will be.
+    pub(crate) fn retake(&mut self, pool: PoolIndex) {
+        self.pools[pool.0].taken += 1;
+    }
+
+    pub(crate) fn give_back(&mut self, pool: PoolIndex) {
+        let pool = &mut self.pools[pool.0];
+        debug_assert!(pool.taken > 0, "a slot is given back once");
+        pool.taken = pool.taken.saturating_sub(1);
+    }
+}

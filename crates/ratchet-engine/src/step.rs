@@ -1,0 +1,149 @@
+//! Options of a job that follows another.
+
+use std::time::Duration;
+
+use ratchet_core::{Backoff, InvalidInput, JobSpec, Principal, Priority, QueueName, ResourceName, Tag};
+
+use crate::job::{Job, spec_of};
+
+/// A job with options of its own, to be submitted by another job's end.
+///
+/// A job by itself is a step with its kind's defaults; [`JobExt::with`] sets options.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub(crate) spec: Result<JobSpec, InvalidInput>,
+}
+
+impl Step {
+    pub(crate) fn of<J: Job>(job: &J) -> Self {
+        Self { spec: spec_of(job) }
+    }
+
+    /// Applies an option; the first that is refused is reported at submit.
+    pub(crate) fn set(&mut self, option: impl FnOnce(&mut JobSpec) -> Result<(), InvalidInput>) {
+        if let Ok(spec) = &mut self.spec
+            && let Err(refused) = option(spec)
+        {
+            self.spec = Err(refused);
+        }
+    }
+}
+
+/// The options that a submit and a step have in common.
+macro_rules! spec_options {
+    ($vis:vis $type:ty, $step:ident) => {
+        impl $type {
+            /// In this queue.
+            #[must_use]
+            $vis fn queue(mut self, queue: impl AsRef<str>) -> Self {
+                self.$step.set(|spec| QueueName::new(queue).map(|queue| spec.queue = queue));
+                self
+            }
+
+            /// How urgent it is.
+            #[must_use]
+            $vis fn priority(mut self, priority: Priority) -> Self {
+                self.$step.set(|spec| Ok(spec.priority = priority));
+                self
+            }
+
+            /// How many attempts may follow the first.
+            #[must_use]
+            $vis fn max_retries(mut self, max_retries: u32) -> Self {
+                self.$step.set(|spec| Ok(spec.max_retries = max_retries));
+                self
+            }
+
+            /// How long to wait between attempts.
+            #[must_use]
+            $vis fn backoff(mut self, backoff: Backoff) -> Self {
+                self.$step.set(|spec| Ok(spec.backoff = backoff));
+                self
+            }
+
+            /// How long one attempt may take.
+            #[must_use]
+            $vis fn timeout(mut self, timeout: Duration) -> Self {
+                self.$step.set(|spec| Ok(spec.timeout = Some(timeout)));
+                self
+            }
+
+            /// Adds words to find it by: trimmed, in lower case, each kept once.
+            #[must_use]
+            $vis fn tags<T: AsRef<str>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+                self.$step.set(|spec| {
+                    for tag in tags {
+                        let tag = Tag::new(tag)?;
+                        if !spec.tags.contains(&tag) {
+                            spec.tags.push(tag);
+                        }
+                    }
+                    Ok(())
+                });
+                self
+            }
+
+            /// Adds a free word for the handler and for people.
+            #[must_use]
+            $vis fn param(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+                self.$step.set(|spec| {
+                    spec.params.insert(key.into(), value.into());
+                    Ok(())
+                });
+                self
+            }
+
+            /// Who asks for it.
+            #[must_use]
+            $vis fn principal(mut self, principal: impl AsRef<str>) -> Self {
+                self.$step.set(|spec| Principal::new(principal).map(|principal| spec.principal = Some(principal)));
+                self
+            }
+
+            /// A limited resource that it needs.
+            #[must_use]
+            $vis fn resource(mut self, resource: impl AsRef<str>) -> Self {
+                self.$step.set(|spec| ResourceName::new(resource).map(|resource| spec.resource = Some(resource)));
+                self
+            }
+        }
+    };
+}
+
+/// Options of a step, inside [`JobExt::with`].
+#[derive(Debug, Clone)]
+pub struct StepOptions {
+    step: Step,
+}
+
+spec_options!(pub StepOptions, step);
+
+/// Gives a job options where it stands: `refund(invoice).with(|step| step.max_retries(3))`.
+pub trait JobExt: Job {
+    /// The job as a step with options.
+    fn with(self, options: impl FnOnce(StepOptions) -> StepOptions) -> Step {
+        options(StepOptions { step: Step::of(&self) }).step
+    }
+}
+
+impl<J: Job> JobExt for J {}
+
+/// What can follow a job: another job, with or without options.
+pub trait IntoStep {
+    /// The step.
+    fn into_step(self) -> Step;
+}
+
+impl<J: Job> IntoStep for J {
+    fn into_step(self) -> Step {
+        Step::of(&self)
+    }
+}
+
+impl IntoStep for Step {
+    fn into_step(self) -> Step {
+        self
+    }
+}
+
+pub(crate) use spec_options;

@@ -1,0 +1,125 @@
+//! Concurrent submits of one process share a statement and a commit.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ratchet_core::store::{SubmitOutcome, SubmitUnit};
+use ratchet_core::{ErrorKind, Store, StoreError};
+use tokio::sync::{Semaphore, oneshot};
+
+/// Gathers the submits that arrive while one is being written, and writes them together.
+///
+/// A lone caller waits for nobody. Each caller returns after the commit that holds its jobs; a refused or broken unit
+/// does not harm those beside it.
+#[derive(Debug)]
+pub(crate) struct Submitter {
+    store: Arc<dyn Store>,
+    waiting: Mutex<Waiting>,
+    room: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    units: VecDeque<(SubmitUnit, oneshot::Sender<SubmitOutcome>)>,
+    writing: bool,
+}
+
+/// Units that may wait at once; further callers wait for room.
+const WAITING_MAX: usize = 4_096;
+/// Jobs in one transaction, unless a single unit is larger.
+const JOBS_TOGETHER: usize = 1_000;
+/// Tries of a write that a busy database refused.
+const TRIES: u32 = 5;
+
+impl Submitter {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { store, waiting: Mutex::default(), room: Semaphore::new(WAITING_MAX) })
+    }
+
+    pub(crate) async fn submit(self: &Arc<Self>, unit: SubmitUnit) -> SubmitOutcome {
+        let _room = self.room.acquire().await.expect("the semaphore is never closed");
+        let (answer, outcome) = oneshot::channel();
+        let must_write = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.units.push_back((unit, answer));
+            !std::mem::replace(&mut waiting.writing, true)
+        };
+        if must_write {
+            // A task of its own, so that a caller that goes away does not take the others' submits along.
+            tokio::spawn(self.clone().write_all());
+        }
+        outcome.await.unwrap_or_else(|_| {
+            Err(StoreError::new(
+                ErrorKind::Unavailable,
+                "submitting jobs",
+                "the runtime is shutting down; the jobs may or may not have been stored",
+            ))
+        })
+    }
+
+    async fn write_all(self: Arc<Self>) {
+        loop {
+            let (units, answers) = {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let together = take_together(&mut waiting.units);
+                if together.0.is_empty() {
+                    waiting.writing = false;
+                    return;
+                }
+                together
+            };
+            for (outcome, answer) in self.write(&units).await.into_iter().zip(answers) {
+                // A caller that went away has no use for the answer.
+                let _ = answer.send(outcome);
+            }
+        }
+    }
+
+    async fn write(&self, units: &[SubmitUnit]) -> Vec<SubmitOutcome> {
+        let error = match self.write_patiently(units).await {
+            Ok(outcomes) => return outcomes,
+            Err(error) => error,
+        };
+        if units.len() == 1 || error.is_passing() {
+            return units.iter().map(|_| Err(error.clone())).collect();
+        }
+        // One of them breaks the statement: let each answer for itself.
+        let mut outcomes = Vec::with_capacity(units.len());
+        for unit in units {
+            let outcome = self.write_patiently(std::slice::from_ref(unit)).await;
+            outcomes.push(outcome.and_then(|mut one| one.pop().expect("a store answers for each unit")));
+        }
+        outcomes
+    }
+
+    async fn write_patiently(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+        let mut tries = 1;
+        loop {
+            match self.store.submit(units).await {
+                Err(error) if *error.kind() == ErrorKind::Transient && tries < TRIES => {
+                    tokio::time::sleep(Duration::from_millis(10) * 2_u32.pow(tries)).await;
+                    tries += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+type Together = (Vec<SubmitUnit>, Vec<oneshot::Sender<SubmitOutcome>>);
+
+fn take_together(waiting: &mut VecDeque<(SubmitUnit, oneshot::Sender<SubmitOutcome>)>) -> Together {
+    let mut together = (Vec::new(), Vec::new());
+    let mut jobs = 0;
+    while let Some((unit, _)) = waiting.front() {
+        if jobs > 0 && jobs + unit.jobs.len() > JOBS_TOGETHER {
+            break;
+        }
+        jobs += unit.jobs.len();
+        let (unit, answer) = waiting.pop_front().expect("it has a front");
+        together.0.push(unit);
+        together.1.push(answer);
+    }
+    together
+}

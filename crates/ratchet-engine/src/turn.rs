@@ -1,0 +1,188 @@
+//! Turns of the pump: settle, claim, and what to do when the database will not.
+
+use std::time::{Duration, Instant};
+
+use ratchet_core::claim::ClaimRequest;
+use ratchet_core::store::Turn;
+use ratchet_core::{ErrorKind, Settled, Settlement, StoreError};
+
+use crate::pump::Pump;
+
+/// Settlements in one transaction.
+const SETTLE_TOGETHER: usize = 500;
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+impl Pump {
+    /// One transaction: settles what has ended, then claims for the room there is.
+    pub(super) async fn turn(&mut self) {
+        let now = Instant::now();
+        let count = self.settlements.len().min(SETTLE_TOGETHER);
+        let request = self.claims_along(now).then(|| self.claim_request(count));
+        self.counters.turns.add(1);
+        match self.try_turn(count, request.as_ref()).await {
+            Ok(turn) => {
+                self.timers.failures = 0;
+                self.finish(turn, count, request.as_ref());
+            }
+            Err(error) => self.turn_failed(error, count, request.as_ref()).await,
+        }
+    }
+
+    /// Room counts the slots that the settlements of this turn will free.
+    fn claim_request(&mut self, settling: usize) -> ClaimRequest {
+        let freed: Vec<_> = self.ended[..settling].iter().filter(|e| e.thread.is_none()).map(|e| e.pool).collect();
+        for pool in &freed {
+            self.slots.give_back(*pool);
+        }
+        let on_probation = self.running.values().any(|running| running.job.crash_count > 0)
+            || self.ended[settling..].iter().any(|ended| ended.job.crash_count > 0);
+        let request = self.slots.request(self.standing.borrow().node, &self.config, !on_probation);
+        for pool in freed {
+            self.slots.retake(pool);
+        }
+        request
+    }
+
+    async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+        let turn = self.store.turn(&self.settlements[..count], request);
+        tokio::time::timeout(self.config.turn_deadline, turn).await.unwrap_or_else(|_| {
+            let problem = format!("the database did not answer within {:?}", self.config.turn_deadline);
+            Err(StoreError::new(ErrorKind::Unavailable, "settling and claiming jobs", problem))
+        })
+    }
+
+    /// What a committed turn means: events, freed slots, jobs to start.
+    fn finish(&mut self, turn: Turn, count: usize, request: Option<&ClaimRequest>) {
+        let mut follow_up = false;
+        let settlements: Vec<Settlement> = self.settlements.drain(..count).collect();
+        let ended: Vec<_> = self.ended.drain(..count).collect();
+        for ((settlement, ended), settled) in settlements.into_iter().zip(ended).zip(turn.settled) {
+            match settled {
+                Settled::Applied | Settled::AlreadyApplied => {
+                    self.counters.settled.add(1);
+                    self.client.bus().publish_settled(&ended.job, &settlement, ended.defer);
+                    follow_up |= !settlement.new_jobs.is_empty();
+                }
+                Settled::Conflict => {
+                    self.counters.conflicts.add(1);
+                    tracing::warn!(
+                        job.id = %ended.job.id, job.kind = %ended.job.spec.kind, event = %settlement.change.event(),
+                        "a result came too late: the job was cancelled or given to another node"
+                    );
+                }
+            }
+            self.free_slot(ended.pool, ended.thread);
+        }
+        // Rescheduled jobs have a time that nobody has looked at.
+        self.ask_due_soon();
+        if let Some(request) = request {
+            let claimed = turn.claimed.len();
+            for claim in turn.claimed {
+                self.dispatch(claim);
+            }
+            self.plan_poll(request.limit, claimed);
+        }
+        if follow_up {
+            self.timers.poll = Instant::now();
+        }
+    }
+
+    async fn turn_failed(&mut self, error: StoreError, count: usize, request: Option<&ClaimRequest>) {
+        self.counters.turn_errors.add(1);
+        if let Some(request) = request {
+            self.timers.claim_uncertain |= *error.kind() == ErrorKind::Unavailable;
+            if *error.kind() == ErrorKind::Conflict {
+                // Declared dead, and the heartbeat will notice; settlements go on without a claim.
+                tracing::warn!(node = %request.node, "this node may not claim: it is not registered or was declared dead");
+                self.timers.refused = Some(request.node);
+                return;
+            }
+        }
+        if error.is_passing() {
+            for settlement in &mut self.settlements[..count] {
+                settlement.maybe_applied = true;
+            }
+            self.pause(&error);
+        } else if count == 0 {
+            self.pause(&error);
+        } else if request.is_some() {
+            // Which half is at fault is not known yet: settle alone first.
+            self.timers.claim_again = Instant::now() + PAUSE_MIN;
+            self.timers.settle = Instant::now();
+        } else {
+            self.settle_apart(count, &error).await;
+        }
+    }
+
+    /// Waits before the next try, longer each time.
+    fn pause(&mut self, error: &StoreError) {
+        let base = PAUSE_MIN.saturating_mul(1 << self.timers.failures.min(10)).min(PAUSE_MAX);
+        let pause = base.mul_f64(0.75 + fastrand::f64() / 2.0);
+        self.timers.failures = self.timers.failures.saturating_add(1);
+        if self.timers.failures.is_power_of_two() {
+            let waiting = self.settlements.len();
+            tracing::warn!(
+                error = error as &dyn std::error::Error,
+                waiting,
+                pause_ms = pause.as_millis(),
+                "the store failed; trying again"
+            );
+        }
+        let at = Instant::now() + pause;
+        (self.timers.settle, self.timers.claim_again) = (at, at);
+    }
+
+    /// The database refuses the group for good: halves it until the settlement at fault stands alone, and writes that
+    /// in its smallest form.
+    async fn settle_apart(&mut self, count: usize, error: &StoreError) {
+        tracing::error!(
+            error = error as &dyn std::error::Error,
+            count,
+            "a group of settlements was refused; settling apart"
+        );
+        let mut groups = vec![count];
+        while let Some(group) = groups.pop() {
+            match self.try_turn(group, None).await {
+                Ok(turn) => self.finish(turn, group, None),
+                Err(error) if error.is_passing() => return self.pause(&error),
+                Err(_) if group > 1 => groups.extend([group - group / 2, group / 2]),
+                Err(error) => {
+                    if self.settlements[0] == self.settlements[0].minimal() {
+                        self.give_up(&error);
+                    } else {
+                        self.counters.minimal.add(1);
+                        self.settlements[0] = self.settlements[0].minimal();
+                        groups.push(1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Not even the smallest form can be written: the reconcile will find the job unknown here and hand it back.
+    fn give_up(&mut self, error: &StoreError) {
+        let ended = self.ended.remove(0);
+        self.settlements.remove(0);
+        tracing::error!(
+            job.id = %ended.job.id, job.kind = %ended.job.spec.kind, error = error as &dyn std::error::Error,
+            "the result of a job cannot be written in any form; the job will run again"
+        );
+        self.timers.claim_uncertain = true;
+        self.free_slot(ended.pool, ended.thread);
+    }
+
+    /// Sets the timer for the next job that becomes due.
+    pub(super) async fn ask_next_due(&mut self) {
+        self.timers.ask_due = None;
+        self.timers.asked_due = Instant::now();
+        let request = self.claim_request(0);
+        match self.store.next_due(&request).await {
+            Ok(due) => self.timers.due = due.map(|wait| Instant::now() + wait),
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "asking for the next due time failed");
+                self.timers.ask_due = Some(Instant::now() + PAUSE_MAX);
+            }
+        }
+    }
+}
