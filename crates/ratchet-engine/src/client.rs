@@ -45,6 +45,7 @@ impl Client {
     }
 
     /// Begins a submit: options follow, [`Enqueue::submit`] does it.
+    #[expect(clippy::needless_pass_by_value, reason = "enqueue(charge(…)) reads as it is meant")]
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue<J> {
         Enqueue::new(self.clone(), &job)
     }
@@ -92,19 +93,13 @@ impl Client {
     /// `false` if there is no such job or it has already ended.
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.cancel(id).await?;
-        self.after(changed, |t| {
-            let running = t.from.state() == JobState::Running;
-            JobEventKind::Cancelled {
-                previous: t.from.state(),
-                duration: t.job.timing.filter(|_| running).map(|timing| timing.duration),
-            }
-        })
+        Ok(self.after(changed, cancelled))
     }
 
     /// Suspends a PENDING or FAILED job. Pausing a paused job is `true` too; anything else is `false`.
     pub async fn pause(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.pause(id).await?;
-        if self.after(changed, |_| JobEventKind::Paused)? {
+        if self.after(changed, |_| JobEventKind::Paused) {
             return Ok(true);
         }
         Ok(self.find(id).await?.is_some_and(|job| job.state == JobState::Paused))
@@ -113,7 +108,7 @@ impl Client {
     /// Lets a paused job go on from where it was; `false` if it is not paused.
     pub async fn resume(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.resume(id).await?;
-        self.after(changed, |_| JobEventKind::Resumed)
+        Ok(self.after(changed, |_| JobEventKind::Resumed))
     }
 
     /// Gives a FAILED job a new life: attempts 0, error cleared, due now; `false` if it has not failed.
@@ -122,7 +117,7 @@ impl Client {
     /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now.
     pub async fn retry(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.retry(id).await?;
-        self.after(changed, |t| JobEventKind::Retrying { error: None, attempt: 0, due: t.job.scheduled_time })
+        Ok(self.after(changed, |t| JobEventKind::Retrying { error: None, attempt: 0, due: t.job.scheduled_time }))
     }
 
     /// Deletes a job that has ended; `false` if there is none.
@@ -207,17 +202,20 @@ impl Client {
         self.inner.events.publish(job, node, what);
     }
 
-    fn after(
-        &self,
-        changed: Option<Transitioned>,
-        what: impl FnOnce(&Transitioned) -> JobEventKind,
-    ) -> Result<bool, StoreError> {
-        let Some(transitioned) = changed else { return Ok(false) };
+    fn after(&self, changed: Option<Transitioned>, what: impl FnOnce(&Transitioned) -> JobEventKind) -> bool {
+        let Some(transitioned) = changed else { return false };
         self.publish(&transitioned.job, what(&transitioned));
         // A resumed or retried job may be due; a cancelled one may run here.
         self.wake().work();
-        Ok(true)
+        true
     }
+}
+
+/// What to tell of a cancellation.
+pub(crate) fn cancelled(transitioned: &Transitioned) -> JobEventKind {
+    let previous = transitioned.from.state();
+    let timing = transitioned.job.timing.filter(|_| previous == JobState::Running);
+    JobEventKind::Cancelled { previous, duration: timing.map(|timing| timing.duration) }
 }
 
 impl fmt::Debug for Client {

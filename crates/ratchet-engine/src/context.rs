@@ -9,7 +9,7 @@ use std::time::Instant;
 use ratchet_core::prepare::PrepareCompletion;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Claim, Decision, Fence, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement, Tag,
+    Decision, Fence, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement, Tag,
     Verdicts, clock, decide,
 };
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ tokio::task_local! {
 
 impl JobContext {
     pub(crate) fn new(
-        claim: &Claim,
+        fence: Fence,
         job: Arc<JobRecord>,
         states: Arc<StateMap>,
         client: Client,
@@ -55,7 +55,7 @@ impl JobContext {
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
-                fence: claim.fence,
+                fence,
                 job,
                 states,
                 client,

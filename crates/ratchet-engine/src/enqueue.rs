@@ -7,12 +7,11 @@ use jiff::Timestamp;
 use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
 use ratchet_core::store::{Replacement, SubmitUnit, Submitted};
 use ratchet_core::{
-    Backoff, BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, JobState, NewJob, Principal, Priority,
-    QueueName, ResourceName, StoreError, Tag, limits,
+    Backoff, BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Principal, Priority, QueueName,
+    ResourceName, StoreError, Tag, limits,
 };
 
-use crate::client::Client;
-use crate::events::JobEventKind;
+use crate::client::{Client, cancelled};
 use crate::handle::JobHandle;
 use crate::ids::new_job_id;
 use crate::job::Job;
@@ -202,11 +201,8 @@ impl<J: Job> Enqueue<J> {
         let (job, wake) = options.into_job()?;
         let submitted = match client.store().replace(old, &job).await? {
             Replacement::Existing(id) => Submitted::Existing(id),
-            Replacement::Replaced(cancelled) => {
-                let duration =
-                    cancelled.job.timing.filter(|_| cancelled.from.state() == JobState::Running).map(|t| t.duration);
-                let what = JobEventKind::Cancelled { previous: cancelled.from.state(), duration };
-                client.publish(&cancelled.job, what);
+            Replacement::Replaced(replaced) => {
+                client.publish(&replaced.job, cancelled(&replaced));
                 Submitted::Created(job.id)
             }
         };

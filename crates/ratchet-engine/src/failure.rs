@@ -169,7 +169,7 @@ fn short_type_name<E>() -> Cow<'static, str> {
 
 /// What generated code needs to treat errors of any type; not for use by hand.
 #[doc(hidden)]
-#[expect(missing_debug_implementations, missing_docs, reason = "seen by generated code alone")]
+#[expect(missing_debug_implementations, reason = "seen by generated code alone")]
 pub mod probe {
     use std::cell::Cell;
 

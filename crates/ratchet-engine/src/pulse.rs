@@ -168,9 +168,10 @@ impl Beater<'_> {
 
     fn missed(&mut self, error: Option<&StoreError>) {
         let silent_ms = self.heard.elapsed().as_millis();
-        match error {
-            Some(error) => tracing::warn!(silent_ms, error = error as &dyn std::error::Error, "a heartbeat failed"),
-            None => tracing::warn!(silent_ms, "a heartbeat took too long"),
+        if let Some(error) = error {
+            tracing::warn!(silent_ms, error = error as &dyn std::error::Error, "a heartbeat failed");
+        } else {
+            tracing::warn!(silent_ms, "a heartbeat took too long");
         }
         // The connection may be what is broken.
         self.pulse = None;

@@ -64,7 +64,7 @@ pub(super) struct EndedAttempt {
 }
 
 pub(super) enum Message {
-    Ended(Fence, Ended),
+    Ended(Fence, Box<Ended>),
     /// A thread that was given up has returned at last.
     ThreadReturned(PoolIndex),
 }
@@ -278,23 +278,24 @@ impl Pump {
 
     /// Starts a claimed job.
     pub(super) fn dispatch(&mut self, claim: Claim) {
-        let job = Arc::new(claim.job.clone());
+        let Claim { fence, job } = claim;
+        let job = Arc::new(job);
         let Some(pool) = self.slots.take(&job.spec.queue, &job.spec.kind) else {
             tracing::error!(job.id = %job.id, job.kind = %job.spec.kind, "the store handed out a job that was not asked for");
             return;
         };
         self.counters.claimed.add(1);
         let leash = Arc::new(Leash::default());
-        let ctx = JobContext::new(&claim, job.clone(), self.states.clone(), self.client.clone(), leash.token.clone());
-        self.client.bus().publish(&job, Some(claim.fence.node), JobEventKind::Started { attempt: ctx.attempt() });
+        let ctx = JobContext::new(fence, job.clone(), self.states.clone(), self.client.clone(), leash.token.clone());
+        self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
-        let (task_ctx, task_leash, fence) = (ctx.clone(), leash.clone(), claim.fence);
+        let (task_ctx, task_leash) = (ctx.clone(), leash.clone());
         let task = tokio::spawn(async move {
             let ended = runner.run(&task_ctx, &task_leash).await;
             // The pump is gone only if the engine was dropped; then nobody may settle.
-            let _ = sender.send(Message::Ended(fence, ended)).await;
+            let _ = sender.send(Message::Ended(fence, Box::new(ended))).await;
         });
-        self.running.insert(claim.fence, Running { job, ctx, leash, pool, task: task.abort_handle() });
+        self.running.insert(fence, Running { job, ctx, leash, pool, task: task.abort_handle() });
     }
 
     fn receive(&mut self, message: Message) {
@@ -302,7 +303,7 @@ impl Pump {
             Message::ThreadReturned(pool) => self.slots.give_back(pool),
             Message::Ended(fence, ended) => {
                 let Some(running) = self.running.remove(&fence) else { return };
-                let Ended { settlement, defer, thread } = ended;
+                let Ended { settlement, defer, thread } = *ended;
                 match settlement {
                     None => self.free_slot(running.pool, thread),
                     Some(settlement) => {
