@@ -46,9 +46,15 @@ impl Clock for ManualClock {
     }
 }
 
+/// The last time that can be stored: in the year 9999.
+pub fn last_time() -> Timestamp {
+    Timestamp::from_microsecond(Timestamp::MAX.as_microsecond() - 1_000_000).expect("it is before the last")
+}
+
 /// `at` plus `by`, cut to the range of time that can be stored.
 pub fn later(at: Timestamp, by: Duration) -> Timestamp {
-    jiff::SignedDuration::try_from(by).ok().and_then(|by| at.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
+    let sum = jiff::SignedDuration::try_from(by).ok().and_then(|by| at.checked_add(by).ok());
+    sum.map_or_else(last_time, |sum| sum.min(last_time()))
 }
 
 /// How long after `from` `to` is; zero if it is not.

@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
+use crate::clock::later;
 use crate::invalid::InvalidInput;
 
 /// Longest kind, in characters of `[a-z0-9._-]`.
@@ -117,6 +120,17 @@ pub fn check_tag_count(count: usize) -> Result<(), InvalidInput> {
 pub fn check_delay(field: &str, delay: Duration) -> Result<(), InvalidInput> {
     if delay > DURATION_MAX {
         return Err(InvalidInput::new(field, format!("is {delay:?}; the limit is 10 years ({DURATION_MAX:?})")));
+    }
+    Ok(())
+}
+
+/// Refuses times more than [`DURATION_MAX`] from now, and before 1970.
+pub fn check_time(field: &str, time: Timestamp, now: Timestamp) -> Result<(), InvalidInput> {
+    if time > later(now, DURATION_MAX) {
+        return Err(InvalidInput::new(field, format!("is {time}; the limit is 10 years from now")));
+    }
+    if time < Timestamp::UNIX_EPOCH {
+        return Err(InvalidInput::new(field, format!("is {time}; the least is {}", Timestamp::UNIX_EPOCH)));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
+use jiff::Timestamp;
 use ratchet_core::node::{NodeRecord, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::{StateCounts, SubmitUnit, Transitioned};
@@ -66,7 +67,7 @@ impl Client {
             // Counted as they come, so that an endless iterator is refused too.
             limits::check_submit_count(unit.jobs.len() + 1)?;
             let (_, options) = enqueue.into_parts();
-            let (job, wake) = options.into_job()?;
+            let (job, wake) = options.into_job(self.now())?;
             any_wake |= wake;
             unit.jobs.push(job);
         }
@@ -186,6 +187,10 @@ impl Client {
 
     pub(crate) fn wake(&self) -> &Wake {
         &self.inner.wake
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.events.now()
     }
 
     pub(crate) fn bus(&self) -> &EventBus {

@@ -183,7 +183,7 @@ impl<J: Job> Enqueue<J> {
     /// anything written; [`SubmitError::Store`] if the database could not be reached or refused.
     pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (job, wake) = options.into_job()?;
+        let (job, wake) = options.into_job(client.now())?;
         let outcome = client.submitter().submit(SubmitUnit { jobs: vec![job] }).await?;
         client.wake().submitted(wake);
         Ok(JobHandle::new(client, outcome[0]))
@@ -198,7 +198,7 @@ impl<J: Job> Enqueue<J> {
     /// [`Conflict`](ErrorKind::Conflict) if there is no such job or it has already ended.
     pub async fn replace(self, old: JobId) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (job, wake) = options.into_job()?;
+        let (job, wake) = options.into_job(client.now())?;
         let submitted = match client.store().replace(old, &job).await? {
             Replacement::Existing(id) => Submitted::Existing(id),
             Replacement::Replaced(replaced) => {
@@ -217,7 +217,7 @@ impl<J: Job> Enqueue<J> {
 
 impl Options {
     /// The job to store, checked, and whether the nodes are to be woken for it.
-    pub(crate) fn into_job(self) -> Result<(NewJob, bool), InvalidInput> {
+    pub(crate) fn into_job(self, now: Timestamp) -> Result<(NewJob, bool), InvalidInput> {
         let callback = |field: &str, step: Option<Step>| -> Result<_, InvalidInput> {
             let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
             step.map(|step| step.spec).transpose().map_err(named)
@@ -229,6 +229,9 @@ impl Options {
         job.on_success = callback("on_success", self.on_success)?;
         job.on_failure = callback("on_failure", self.on_failure)?;
         job.check()?;
+        if let Due::At(time) = job.due {
+            limits::check_time("at", time, now)?;
+        }
         // Delayed jobs start by the timer that watches due times.
         let wake = self.immediate || job.spec.priority == Priority::Critical || job.due == Due::NOW;
         Ok((job, wake))
@@ -241,7 +244,7 @@ impl<J: Job> PrepareSubmit for Enqueue<J> {
 
     fn prepare(self) -> Result<PreparedSubmit<Self::Handle, SubmitError>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (job, _) = options.into_job()?;
+        let (job, _) = options.into_job(client.now())?;
         limits::check_submit_count(1)?;
         let unit = SubmitUnit { jobs: vec![job] };
         let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {

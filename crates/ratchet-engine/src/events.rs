@@ -125,6 +125,10 @@ impl EventBus {
         Self { sender: broadcast::Sender::new(CAPACITY), clock }
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     pub(crate) fn subscribe(&self) -> EventStream {
         EventStream { receiver: self.sender.subscribe() }
     }

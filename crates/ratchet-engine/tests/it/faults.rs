@@ -1,0 +1,189 @@
+//! What happens when the store, or the node, fails.
+
+use std::time::{Duration, Instant};
+
+use ratchet_core::node::NodeRegistration;
+use ratchet_core::store::*;
+use ratchet_core::*;
+use ratchet_engine::{JobEventKind, new_node_id};
+
+use crate::faulty::{Fault, Faulty};
+use crate::support::{Play, Stage, event, eventually, memory, quick, started};
+
+fn faulty() -> (Faulty, Stage) {
+    (Faulty::new(memory()), Stage::default())
+}
+
+#[tokio::test]
+async fn a_claim_whose_reply_is_lost_is_handed_back_and_run() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    store.lose_a_claim();
+    let begun = Instant::now();
+    let handle = ratchet.enqueue(Play::Return("found".into())).submit().await.unwrap();
+    assert_eq!(handle.result().await.unwrap(), "found");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let record = handle.record().await.unwrap();
+    assert_eq!((stage.runs(handle.id()), record.attempts, record.crash_count), (1, 1, 0));
+    assert_eq!(ratchet.stats().lost_claims, 1);
+}
+
+#[tokio::test]
+async fn outcomes_outlive_an_outage_and_keep_their_slots() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store.clone()).queue("default", 2).start().await.unwrap();
+    let mut events = ratchet.events();
+    let a = ratchet.enqueue(Play::Gate).submit().await.unwrap();
+    let b = ratchet.enqueue(Play::Gate).submit().await.unwrap();
+    started(&mut events, a.id()).await;
+    started(&mut events, b.id()).await;
+    let outage = Instant::now() + Duration::from_millis(300);
+    store.plan(move |_, _| (Instant::now() < outage).then_some(Fault::Down));
+    let waiting = ratchet.enqueue(Play::Return("after".into())).submit().await.unwrap();
+    stage.open_gate();
+    stage.open_gate();
+    for handle in [&a, &b] {
+        assert_eq!(handle.result().await.unwrap(), "opened");
+        assert_eq!(stage.runs(handle.id()), 1);
+    }
+    assert!(Instant::now() >= outage, "nothing can be settled while the database is down");
+    waiting.result().await.unwrap();
+    assert!(ratchet.stats().turn_errors > 0);
+}
+
+#[tokio::test]
+async fn a_lost_commit_reply_is_recognised_as_our_own_write() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    let mut events = ratchet.events();
+    let mut lose_one = true;
+    store.plan(move |settlements, _| {
+        (!settlements.is_empty() && std::mem::take(&mut lose_one)).then_some(Fault::LostReply)
+    });
+    let handle = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
+    event(&mut events, |e| matches!(e.what, JobEventKind::Completed { .. })).await;
+    handle.result().await.unwrap();
+    let stats = ratchet.stats();
+    assert_eq!((stats.conflicts, stats.settled, stage.runs(handle.id())), (0, 1, 1));
+    assert_eq!(ratchet.attempts(handle.id()).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn one_settlement_that_the_database_refuses_does_not_harm_the_others() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    store.poison("unstorable");
+    let jobs = (0..20).map(|n| {
+        let text = if n == 7 { "unstorable".to_owned() } else { n.to_string() };
+        ratchet.enqueue(Play::Return(text))
+    });
+    let handles = ratchet.submit_all(jobs.collect::<Vec<_>>()).await.unwrap();
+    for (n, handle) in handles.iter().enumerate() {
+        let record = handle.wait().await.unwrap();
+        assert_eq!(record.state, JobState::Succeeded, "job {n}");
+        assert_eq!(record.result.is_none(), n == 7, "only the bad one lost its result: {n}");
+        assert_eq!(stage.runs(handle.id()), 1);
+    }
+    assert_eq!(ratchet.stats().minimal, 1);
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_beat_cancels_its_work_and_goes_on_when_it_can() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    let mut events = ratchet.events();
+    let handle = ratchet.enqueue(Play::UntilCancelled).submit().await.unwrap();
+    started(&mut events, handle.id()).await;
+    store.break_heart(true);
+    event(&mut events, |e| matches!(e.what, JobEventKind::Deferred { .. })).await;
+    let record = handle.record().await.unwrap();
+    assert_eq!((record.state, record.attempts, record.crash_count), (JobState::Pending, 0, 0));
+    store.break_heart(false);
+    started(&mut events, handle.id()).await;
+    assert!(ratchet.cancel(handle.id()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_node_that_was_declared_dead_finishes_nothing_and_goes_on_as_another() {
+    let (store, stage) = faulty();
+    let inner = store.inner.clone();
+    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    let mut events = ratchet.events();
+    let before = ratchet.node_id();
+    let handle = ratchet.enqueue(Play::Gate).max_retries(0).submit().await.unwrap();
+    started(&mut events, handle.id()).await;
+    // Another node declares it dead behind its back and takes the job.
+    store.break_heart(true);
+    let other = NodeRegistration { id: new_node_id(), name: NodeName::new("other").unwrap(), info: JsonText::null() };
+    let orphans = loop {
+        inner.register(&other).await.unwrap();
+        let found = inner.orphans(other.id, Duration::from_millis(100), 10).await.unwrap();
+        if !found.jobs.is_empty() {
+            break found;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let fence = orphans.jobs[0].fence;
+    assert_eq!(fence.node, before);
+    let rescue = Settlement {
+        fence,
+        change: Change::Rescue { crash_count: 1 },
+        attempt: None,
+        new_jobs: Vec::new(),
+        maybe_applied: false,
+    };
+    assert_eq!(inner.turn(&[rescue], None).await.unwrap().settled, [Settled::Applied]);
+    stage.open_gate();
+    eventually("the conflict", async || ratchet.stats().conflicts == 1).await;
+    store.break_heart(false);
+    eventually("the new incarnation", async || ratchet.node_id() != before).await;
+    assert_eq!(ratchet.stats().reincarnations, 1);
+    stage.open_gate();
+    assert_eq!(handle.result().await.unwrap(), "opened");
+    assert_eq!(handle.record().await.unwrap().crash_count, 0, "an attempt that ended normally clears the count");
+}
+
+#[tokio::test]
+async fn jobs_of_a_dead_node_are_rescued_and_run_one_at_a_time() {
+    let (store, stage) = faulty();
+    let inner = store.inner.clone();
+    // A node that claims eight jobs and is never heard of again.
+    let dead = NodeRegistration { id: new_node_id(), name: NodeName::new("dead").unwrap(), info: JsonText::null() };
+    inner.register(&dead).await.unwrap();
+    let client = ratchet_engine::Ratchet::client(inner.clone());
+    let jobs: Vec<_> = (0..8).map(|n| client.enqueue(Play::Return(n.to_string()))).collect();
+    let handles = client.submit_all(jobs).await.unwrap();
+    let pool = Pool { queue: QueueName::default(), kinds: [Kind::new("play").unwrap()].into(), free: 8 };
+    let request =
+        ClaimRequest { node: dead.id, pools: vec![pool], limit: 8, probation: false, boost: claim::Boost::OFF };
+    assert_eq!(inner.turn(&[], Some(&request)).await.unwrap().claimed.len(), 8);
+    let ratchet = quick(&stage).store(store).start().await.unwrap();
+    for handle in &handles {
+        ratchet.handle::<String>(handle.id()).result().await.unwrap();
+        let attempts = ratchet.attempts(handle.id()).await.unwrap();
+        assert_eq!(attempts[0].status, AttemptStatus::Crashed);
+        assert_eq!(handle.record().await.unwrap().attempts, 1, "a crash is no attempt");
+    }
+    assert_eq!(stage.most_together(), 1, "jobs on probation run one at a time");
+    assert_eq!(ratchet.stats().rescued, 8);
+    eventually("the dead node's removal", async || ratchet.nodes().await.unwrap().len() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_every_worker_is_blocked_stays_alive() {
+    let (store, stage) = faulty();
+    let inner = store.inner.clone();
+    let ratchet = quick(&stage).store(store).start().await.unwrap();
+    let before = ratchet.node_id();
+    let mut events = ratchet.events();
+    // Async handlers that block: both workers of the runtime, for three times the grace.
+    let blocked: Vec<_> = (0..2).map(|_| ratchet.enqueue(Play::BlockThread(1_800)).max_retries(0)).collect();
+    let handles = ratchet.submit_all(blocked).await.unwrap();
+    started(&mut events, handles[1].id()).await;
+    for handle in &handles {
+        handle.result().await.unwrap();
+    }
+    assert_eq!(ratchet.node_id(), before);
+    assert_eq!(inner.nodes().await.unwrap()[0].dead_at, None);
+    assert_eq!(ratchet.stats().reincarnations, 0);
+}

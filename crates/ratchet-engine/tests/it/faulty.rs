@@ -1,0 +1,196 @@
+//! A store that fails when it is told to.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ratchet_core::claim::ClaimRequest;
+use ratchet_core::node::{NodeRecord, NodeRegistration, QueueRecord};
+use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::store::*;
+use ratchet_core::*;
+
+/// What goes wrong in a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The turn is committed, but the reply is lost.
+    LostReply,
+    /// The database cannot be reached.
+    Down,
+}
+
+/// Whether a turn is to go wrong.
+type Plan = Box<dyn FnMut(&[Settlement], Option<&ClaimRequest>) -> Option<Fault> + Send>;
+
+/// The in-memory store with faults.
+#[derive(Clone)]
+pub(crate) struct Faulty {
+    pub(crate) inner: MemoryStore,
+    plan: Arc<Mutex<Plan>>,
+    /// Settlements that hold this text are refused for good.
+    poison: Arc<Mutex<Option<String>>>,
+    dead_heart: Arc<Mutex<bool>>,
+    lose_a_claim: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Faulty")
+    }
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: MemoryStore) -> Self {
+        Self {
+            inner,
+            plan: Arc::new(Mutex::new(Box::new(|_, _| None))),
+            poison: Arc::default(),
+            dead_heart: Arc::default(),
+            lose_a_claim: Arc::default(),
+        }
+    }
+
+    pub(crate) fn plan(
+        &self,
+        plan: impl FnMut(&[Settlement], Option<&ClaimRequest>) -> Option<Fault> + Send + 'static,
+    ) {
+        *self.plan.lock().unwrap() = Box::new(plan);
+    }
+
+    /// The reply to the next claim that finds a job is lost.
+    pub(crate) fn lose_a_claim(&self) {
+        self.lose_a_claim.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn poison(&self, text: &str) {
+        *self.poison.lock().unwrap() = Some(text.to_owned());
+    }
+
+    /// Heartbeats fail from now on, or work again.
+    pub(crate) fn break_heart(&self, fail: bool) {
+        *self.dead_heart.lock().unwrap() = fail;
+    }
+}
+
+fn down() -> StoreError {
+    StoreError::new(ErrorKind::Unavailable, "testing", "the test took the database away")
+}
+
+#[async_trait]
+impl TurnStore for Faulty {
+    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+        let poison = self.poison.lock().unwrap().clone();
+        if poison.is_some_and(|poison| settlements.iter().any(|s| format!("{:?}", s.change).contains(&poison))) {
+            return Err(StoreError::new(ErrorKind::Invalid, "testing", "the test refuses this settlement"));
+        }
+        let fault = (self.plan.lock().unwrap())(settlements, claim);
+        match fault {
+            Some(Fault::Down) => Err(down()),
+            Some(Fault::LostReply) => {
+                self.inner.turn(settlements, claim).await?;
+                Err(down())
+            }
+            None => {
+                let turn = self.inner.turn(settlements, claim).await?;
+                let lost = !turn.claimed.is_empty() && self.lose_a_claim.swap(false, Ordering::SeqCst);
+                if lost { Err(down()) } else { Ok(turn) }
+            }
+        }
+    }
+
+    async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
+        self.inner.next_due(request).await
+    }
+}
+
+struct FaultyPulse {
+    inner: Box<dyn PulseStore>,
+    dead: Arc<Mutex<bool>>,
+}
+
+#[async_trait]
+impl PulseStore for FaultyPulse {
+    async fn beat(&mut self, node: NodeId) -> Result<bool, StoreError> {
+        if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.beat(node).await }
+    }
+    async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {
+        if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.register(node).await }
+    }
+}
+
+macro_rules! delegated {
+    ($trait:ident { $(fn $name:ident($($arg:ident: $type:ty),*) -> $out:ty;)* }) => {
+        #[async_trait]
+        impl $trait for Faulty {
+            $(async fn $name(&self, $($arg: $type),*) -> Result<$out, StoreError> {
+                self.inner.$name($($arg),*).await
+            })*
+        }
+    };
+}
+
+delegated!(JobStore {
+    fn submit(units: &[SubmitUnit]) -> Vec<SubmitOutcome>;
+    fn find(ids: &[JobId]) -> Vec<JobRecord>;
+    fn find_by_business_key(key: &BusinessKey) -> Option<JobId>;
+    fn find_by_idempotency_key(key: &IdempotencyKey) -> Option<JobId>;
+    fn delete(id: JobId) -> bool;
+});
+delegated!(ControlStore {
+    fn cancel(id: JobId) -> Option<Transitioned>;
+    fn pause(id: JobId) -> Option<Transitioned>;
+    fn resume(id: JobId) -> Option<Transitioned>;
+    fn retry(id: JobId) -> Option<Transitioned>;
+    fn release(id: JobId) -> Option<Transitioned>;
+    fn replace(old: JobId, new: &NewJob) -> Replacement;
+});
+delegated!(QueueStore {
+    fn pause_queue(queue: &QueueName) -> bool;
+    fn resume_queue(queue: &QueueName) -> bool;
+    fn queues() -> Vec<QueueRecord>;
+});
+delegated!(QueryStore {
+    fn list(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<JobRecord>;
+    fn count_by_state() -> StateCounts;
+    fn attempts(id: JobId) -> Vec<AttemptRecord>;
+    fn alert_count(id: JobId) -> u64;
+});
+
+#[async_trait]
+impl ClusterStore for Faulty {
+    async fn database_time(&self) -> Result<Timestamp, StoreError> {
+        self.inner.database_time().await
+    }
+    async fn register(&self, node: &NodeRegistration) -> Result<(), StoreError> {
+        self.inner.register(node).await
+    }
+    async fn deregister(&self, node: NodeId) -> Result<(), StoreError> {
+        self.inner.deregister(node).await
+    }
+    async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
+        let inner = self.inner.open_pulse().await?;
+        Ok(Box::new(FaultyPulse { inner, dead: self.dead_heart.clone() }))
+    }
+    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        self.inner.nodes().await
+    }
+    async fn reconcile(&self, node: NodeId, progress: &[Progress]) -> Result<Vec<Running>, StoreError> {
+        self.inner.reconcile(node, progress).await
+    }
+    async fn orphans(&self, observer: NodeId, grace: Duration, limit: usize) -> Result<Orphans, StoreError> {
+        self.inner.orphans(observer, grace, limit).await
+    }
+    async fn acquire_lease(&self, name: &str, owner: NodeId, ttl: Duration) -> Result<bool, StoreError> {
+        self.inner.acquire_lease(name, owner, ttl).await
+    }
+    async fn release_lease(&self, name: &str, owner: NodeId) -> Result<(), StoreError> {
+        self.inner.release_lease(name, owner).await
+    }
+}
+
+impl Store for Faulty {
+    fn name(&self) -> &'static str {
+        "faulty"
+    }
+}

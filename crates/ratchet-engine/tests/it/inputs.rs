@@ -1,0 +1,129 @@
+//! Bad input: a typed error that names field and limit, and nothing written.
+
+use std::time::Duration;
+
+use ratchet_core::{Backoff, Clock, Timestamp};
+use ratchet_engine::{Enqueue, SubmitError, SystemClock};
+
+use crate::support::{Play, engine};
+
+type Set = Box<dyn Fn(Enqueue<Play>) -> Enqueue<Play>>;
+
+fn set(set: impl Fn(Enqueue<Play>) -> Enqueue<Play> + 'static) -> Set {
+    Box::new(set)
+}
+
+#[tokio::test]
+async fn limits_hold_at_the_limit_and_one_past_it_is_refused_with_field_and_limit() {
+    let years = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+    let s = |n: usize| "x".repeat(n);
+    let later = |by: Duration| ratchet_core::clock::later(SystemClock.now(), by);
+    let tags = |n: usize| (0..n).map(|n| format!("tag{n}")).collect::<Vec<_>>();
+    let with_params = |n: usize| set(move |e| (0..n).fold(e, |e, n| e.param(format!("k{n}"), "v")));
+    // Field and limit in the error's text, what is accepted, what is refused.
+    let rows: Vec<(&str, &str, Set, Set)> = vec![
+        ("`queue`", "64", set(move |e| e.queue("q".repeat(64))), set(move |e| e.queue("q".repeat(65)))),
+        ("`queue`", "a-z", set(|e| e.queue("a.b_c-1")), set(|e| e.queue("A"))),
+        ("`queue`", "1 to 64", set(|e| e.queue("a")), set(|e| e.queue(""))),
+        ("`tag`", "64", set(move |e| e.tags([s(64)])), set(move |e| e.tags([s(65)]))),
+        ("`tags`", "32", set(move |e| e.tags(tags(32))), set(move |e| e.tags(tags(33)))),
+        ("`tag`", "NUL", set(|e| e.tags(["a"])), set(|e| e.tags(["a\0b"]))),
+        ("`idempotency_key`", "255", set(move |e| e.idempotency_key(s(255))), set(move |e| e.idempotency_key(s(256)))),
+        ("`idempotency_key`", "NUL", set(|e| e.idempotency_key("i")), set(|e| e.idempotency_key("\0"))),
+        (
+            "`business_key`",
+            "255",
+            set(move |e| e.business_key("é".repeat(255))),
+            set(move |e| e.business_key("é".repeat(256))),
+        ),
+        ("`business_key`", "NUL", set(|e| e.business_key("b")), set(|e| e.business_key("b\0"))),
+        ("`resource`", "100", set(move |e| e.resource(s(100))), set(move |e| e.resource(s(101)))),
+        ("`principal`", "255", set(move |e| e.principal(s(255))), set(move |e| e.principal(s(256)))),
+        ("`params`", "64", with_params(64), with_params(65)),
+        ("`params key`", "64", set(move |e| e.param(s(64), "v")), set(move |e| e.param(s(65), "v"))),
+        ("`params value of \"k\"`", "1024", set(move |e| e.param("k", s(1_024))), set(move |e| e.param("k", s(1_025)))),
+        ("`params value of \"k\"`", "NUL", set(|e| e.param("k", "")), set(|e| e.param("k", "\0"))),
+        ("`delay`", "10 years", set(move |e| e.delay(years)), set(move |e| e.delay(years + Duration::from_nanos(1)))),
+        (
+            "`at`",
+            "10 years",
+            set(move |e| e.at(later(years))),
+            set(move |e| e.at(later(years + Duration::from_secs(60)))),
+        ),
+        ("`at`", "1970", set(|e| e.at(Timestamp::UNIX_EPOCH).queue("elsewhere")), set(|e| e.at(Timestamp::MIN))),
+        (
+            "`timeout`",
+            "10 years",
+            set(move |e| e.timeout(years)),
+            set(move |e| e.timeout(years + Duration::from_nanos(1))),
+        ),
+        (
+            "`timeout`",
+            "1ms",
+            set(|e| e.timeout(Duration::from_millis(1))),
+            set(|e| e.timeout(Duration::from_micros(999))),
+        ),
+        (
+            "`backoff`",
+            "10 years",
+            set(move |e| e.backoff(Backoff::Fixed(years))),
+            set(move |e| e.backoff(Backoff::Fixed(years * 2))),
+        ),
+        ("`max_retries`", "10000", set(|e| e.max_retries(10_000)), set(|e| e.max_retries(10_001))),
+        (
+            "`on_failure.timeout`",
+            "1ms",
+            set(|e| e.on_failure(Play::Gate)),
+            set(|e| {
+                use ratchet_engine::JobExt;
+                e.on_failure(Play::Gate.with(|step| step.timeout(Duration::ZERO)))
+            }),
+        ),
+    ];
+    let (ratchet, _) = engine().await;
+    let base = || ratchet.enqueue(Play::Return("x".into())).delay(years);
+    for (field, limit, accepted, refused) in &rows {
+        if let Err(error) = accepted(base()).submit().await {
+            panic!("{field} at its limit was refused: {error}");
+        }
+        let before = ratchet.count_by_state().await.unwrap();
+        let error = refused(base()).submit().await.expect_err(field);
+        assert!(matches!(error, SubmitError::Invalid(_)), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains(field) && text.contains(limit), "{text:?} lacks {field} or {limit}");
+        assert_eq!(ratchet.count_by_state().await.unwrap(), before, "{field}: nothing is written");
+    }
+}
+
+#[tokio::test]
+async fn payloads_are_checked_for_size_and_nul() {
+    let (ratchet, _) = engine().await;
+    let around = r#"{"Return":""}"#.len();
+    let limit = 100 * 1_024 - around;
+    ratchet.enqueue(Play::Return("x".repeat(limit))).submit().await.unwrap();
+    let error = ratchet.enqueue(Play::Return("x".repeat(limit + 1))).submit().await.unwrap_err().to_string();
+    assert!(error.contains("`payload` is 102401 bytes of JSON; the limit is 102400"), "{error}");
+    let error = ratchet.enqueue(Play::Return("\0".into())).submit().await.unwrap_err().to_string();
+    assert!(error.contains("`payload` holds a NUL character"), "{error}");
+    let error =
+        ratchet.enqueue(Play::Gate).on_success(Play::Return("\0".into())).submit().await.unwrap_err().to_string();
+    assert!(error.contains("`on_success.payload`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_submit_of_many_takes_ten_thousand_and_stands_or_falls_as_a_whole() {
+    let (ratchet, _) = engine().await;
+    let many = |n: usize| (0..n).map(|_| ratchet.enqueue(Play::Gate).queue("elsewhere")).collect::<Vec<_>>();
+    assert_eq!(ratchet.submit_all(many(10_000)).await.unwrap().len(), 10_000);
+    let before = ratchet.count_by_state().await.unwrap();
+    let error = ratchet.submit_all(many(10_001)).await.unwrap_err().to_string();
+    assert!(error.contains("`jobs`") && error.contains("10000"), "{error}");
+    let held = ratchet.enqueue(Play::Gate).queue("elsewhere").business_key("taken").submit().await.unwrap();
+    let mut jobs = many(3);
+    jobs[1] = ratchet.enqueue(Play::Gate).queue("elsewhere").business_key("taken");
+    let error = ratchet.submit_all(jobs).await.unwrap_err();
+    assert!(matches!(error, SubmitError::Duplicate { holder, .. } if holder == held.id()));
+    let after = ratchet.count_by_state().await.unwrap();
+    assert_eq!(after.values().sum::<u64>(), before.values().sum::<u64>() + 1);
+    assert_eq!(ratchet.submit_all(many(0)).await.unwrap().len(), 0);
+}

@@ -1,0 +1,12 @@
+//! The engine on the in-memory store: what a user sees, and what happens when the store fails.
+
+mod callbacks;
+mod control;
+mod events;
+mod faults;
+mod faulty;
+mod inputs;
+mod lifecycle;
+mod start;
+mod support;
+mod wakeups;

@@ -1,0 +1,96 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ratchet_engine::{BoxError, LifecycleHook, Ratchet, StartError};
+
+use crate::support::{Play, Stage, memory, quick};
+
+async fn refused(builder: ratchet_engine::RatchetBuilder, part: &str) -> StartError {
+    let error = builder.start().await.expect_err(part);
+    assert!(error.to_string().contains(part), "{error} lacks {part:?}");
+    error
+}
+
+#[tokio::test]
+async fn a_node_that_could_not_work_does_not_start() {
+    let stage = Stage::default();
+    refused(Ratchet::builder().job::<Play>().state(stage.clone()), "no store").await;
+    refused(Ratchet::builder().store(memory()), "no job is registered").await;
+    refused(Ratchet::builder().store(memory()).job::<Play>(), "play needs a State<it::support::Stage>").await;
+    refused(quick(&stage).store(memory()).job::<Play>(), "play is registered twice").await;
+    refused(quick(&stage).store(memory()).queue("Bad", 1), "`queue`").await;
+    refused(
+        quick(&stage).store(memory()).node_name("n".repeat(65)),
+        "`node name` is 65 characters long; the limit is 64",
+    )
+    .await;
+    refused(quick(&stage).store(memory()).claim_max(0), "`claim_max`").await;
+    refused(quick(&stage).store(memory()).grace(Duration::from_millis(149)), "three heartbeats").await;
+}
+
+#[derive(Clone)]
+struct Recorder {
+    calls: Arc<Mutex<Vec<String>>>,
+    name: &'static str,
+    fails: bool,
+}
+
+impl Recorder {
+    fn note(&self, call: &str) {
+        self.calls.lock().unwrap().push(format!("{} {call}", self.name));
+    }
+}
+
+#[async_trait]
+impl LifecycleHook for Recorder {
+    async fn before_start(&self) -> Result<(), BoxError> {
+        self.note("before_start");
+        if self.fails { Err("no".into()) } else { Ok(()) }
+    }
+    async fn after_start(&self) -> Result<(), BoxError> {
+        self.note("after_start");
+        Err("a late failure is logged".into())
+    }
+    async fn before_stop(&self) -> Result<(), BoxError> {
+        self.note("before_stop");
+        Ok(())
+    }
+    async fn after_stop(&self) -> Result<(), BoxError> {
+        self.note("after_stop");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn hooks_are_paired_also_when_the_start_fails() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let hook = |name, fails| Recorder { calls: calls.clone(), name, fails };
+    let stage = Stage::default();
+    let ratchet = quick(&stage)
+        .store(memory())
+        .lifecycle_hook(hook("a", false))
+        .lifecycle_hook(hook("b", false))
+        .start()
+        .await
+        .unwrap();
+    ratchet.shutdown().await;
+    let all = ["a before_start", "b before_start", "a after_start", "b after_start"];
+    let end = ["b before_stop", "a before_stop", "b after_stop", "a after_stop"];
+    assert_eq!(*calls.lock().unwrap(), [all, end].concat());
+    calls.lock().unwrap().clear();
+    let builder = quick(&stage).store(memory()).lifecycle_hook(hook("a", false));
+    refused(builder.lifecycle_hook(hook("b", true)).lifecycle_hook(hook("c", false)), "hook").await;
+    assert_eq!(*calls.lock().unwrap(), ["a before_start", "b before_start", "b after_stop", "a after_stop"]);
+}
+
+#[tokio::test]
+async fn a_node_shows_what_it_runs() {
+    let stage = Stage::default();
+    let ratchet = quick(&stage).store(memory()).node_name("left").queue("reports", 2).start().await.unwrap();
+    let nodes = ratchet.nodes().await.unwrap();
+    assert_eq!((nodes.len(), nodes[0].id, nodes[0].name.as_str()), (1, ratchet.node_id(), "left"));
+    let info: serde_json::Value = nodes[0].info.decode().unwrap();
+    assert_eq!(info["queues"], serde_json::json!(["default", "reports"]));
+    assert_eq!(info["kinds"], serde_json::json!(["play", "play.blocking"]));
+}
