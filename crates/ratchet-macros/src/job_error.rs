@@ -2,10 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
-use syn::spanned::Spanned;
 use syn::{Attribute, Data, DataEnum, DeriveInput, Field, Fields, Ident, LitStr, Member, Meta, Path, Type};
 
-use crate::problems::Problems;
+use crate::problems::{Problems, located};
 
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let mut problems = Problems::default();
@@ -42,7 +41,10 @@ fn derive(input: &DeriveInput, problems: &mut Problems) -> TokenStream {
         impl #generics #private::JobError for #name #arguments where #(#predicates,)* #is_error {
             fn do_not_retry(&self) -> ::core::option::Option<::std::borrow::Cow<'static, str>> {
                 #[allow(unused_imports)]
-                use #private::{SourceViaAnyError as _, SourceViaBox as _, SourceViaJobError as _, SourceViaNothing as _};
+                use #private::{
+                    SourceViaAnyError as _, SourceViaBoxedJobError as _, SourceViaDynError as _, SourceViaJobError as _,
+                    SourceViaNothing as _,
+                };
                 match #scrutinee {
                     #arms
                 }
@@ -105,7 +107,8 @@ fn advice(
     let member = field.ident.clone().map_or_else(|| Member::Unnamed(at.into()), Member::Named);
     let binding = format_ident!("__source");
     let pattern = quote!({ #member: #binding, .. });
-    let probe = |source: &Ident| quote_spanned!(field.ty.span()=> (&&&#private::SourceProbe(#source)).do_not_retry());
+    let probe =
+        |source: &Ident| quote_spanned!(located(&field.ty)=> (&&&&#private::SourceProbe(#source, self)).do_not_retry());
     let value = if is_option(&field.ty) {
         let inner = format_ident!("__inner");
         let probe = probe(&inner);
@@ -185,7 +188,7 @@ mod tests {
             assert!(expansion.contains(part), "{expansion}\nlacks {part}");
             assert!(!expansion.contains("compile_error"), "{expansion}");
         };
-        let probe = "(&&&::ratchet::__private::SourceProbe(__source)).do_not_retry()";
+        let probe = "(&&&&::ratchet::__private::SourceProbe(__source,self)).do_not_retry()";
         check(
             "enum E { #[do_not_retry] A(u8) }",
             r#"Self::A{..}=>::core::option::Option::Some(::std::borrow::Cow::Borrowed("Aismarkeddo_not_retry"))"#,

@@ -1,7 +1,8 @@
-//! Several compile errors at once, so that a user fixes them in one go.
+//! Compile errors: several at once, so that a user fixes them in one go, and where the user looks.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
+use syn::spanned::Spanned;
 
 /// What is wrong with the input so far.
 #[derive(Default)]
@@ -34,4 +35,11 @@ impl Problems {
     pub(crate) fn to_compile_errors(&self) -> TokenStream {
         self.0.as_ref().map(syn::Error::to_compile_error).unwrap_or_default()
     }
+}
+
+/// Where `at` stands, for code of ours that the compiler may complain about.
+///
+/// The names in it stay ours: a type that came through a `macro_rules!` would otherwise hide our variables.
+pub(crate) fn located(at: impl ToTokens) -> Span {
+    Span::call_site().located_at(at.span())
 }

@@ -1,1 +1,177 @@
-//! Work in progress.
+//! Durable background jobs for Rust, on the database you already have.
+//!
+//! A job is an `async fn`. Submitting it writes a row; when `submit` returns, the job will run, whatever crashes in
+//! between: on this node or on another, now or after a restart, with retries, timeouts and a dead letter queue. There is
+//! no broker to operate. One process with a SQLite file is the smallest installation, and no node is special.
+//!
+//! ```rust,standalone_crate
+//! use ratchet::prelude::*;
+//!
+//! #[derive(Debug, thiserror::Error, JobError)]
+//! enum ChargeError {
+//!     #[error("amount is zero")]
+//!     #[do_not_retry("the amount will not change")]
+//!     Nothing,
+//!     #[error("gateway unreachable")]
+//!     Gateway(#[source] std::io::Error),
+//! }
+//!
+//! #[job(kind = "billing.charge", max_retries = 5, backoff = "exponential 2s", timeout = "30s")]
+//! async fn charge(ctx: &JobContext, gateway: State<Gateway>, invoice: u64, cents: u64) -> Result<String, ChargeError> {
+//!     ctx.log().info("charging");
+//!     gateway.charge(invoice, cents).await
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #   let dir = tempfile::tempdir()?;
+//! #   std::env::set_current_dir(&dir)?;
+//!     let store = SqliteStore::open("jobs.db").await?;
+//!     let ratchet = Ratchet::builder().store(store).jobs(jobs![charge]).state(Gateway).start().await?;
+//!     let handle = ratchet.enqueue(charge(17, 4_200)).priority(Priority::High).tags(["billing"]).submit().await?;
+//!     println!("receipt {}", handle.result().await?);
+//!     ratchet.shutdown().await;
+//!     Ok(())
+//! }
+//! #
+//! # struct Gateway;
+//! # impl Gateway {
+//! #     async fn charge(&self, invoice: u64, cents: u64) -> Result<String, ChargeError> {
+//! #         if cents == 0 { Err(ChargeError::Nothing) } else { Ok(format!("{invoice}-{cents}")) }
+//! #     }
+//! # }
+//! ```
+//!
+//! # Where to look
+//!
+//! | to | see |
+//! |---|---|
+//! | write a job | [`#[job]`](macro@job), or the trait [`Job`] by hand |
+//! | reach what the application has | [`State`], [`JobContext`] |
+//! | say which errors are worth another attempt | [`derive(JobError)`](derive@JobError), [`Failure`] |
+//! | run jobs | [`Ratchet::builder`] |
+//! | only submit and steer them | [`Ratchet::client`] |
+//! | submit with options | [`Client::enqueue`], [`Enqueue`] |
+//! | follow a job and read its result | [`JobHandle`] |
+//! | submit or complete in a transaction of your own | the traits in `ratchet::sqlite` |
+//! | hear what happens | [`Client::events`], [`JobEvent`] |
+//! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
+//! | write a store | [`store`], and the suite in `ratchet-conformance` |
+//!
+//! # What is promised
+//!
+//! A job runs at least once: after a crash it runs again, so its effects should bear repeating, or be committed together
+//! with its completion in one transaction. Of two nodes, one owns a job; a node that lost it can write nothing about it.
+//! An outcome and everything that follows from it are one transaction.
+//!
+//! # Features
+//!
+//! | feature | gives | by default |
+//! |---|---|---|
+//! | `macros` | [`#[job]`](macro@job) and [`derive(JobError)`](derive@JobError) | yes |
+//! | `sqlite` | the store in a SQLite file, in `ratchet::sqlite` | yes |
+
+pub mod prelude;
+
+#[doc(hidden)]
+pub mod __private;
+
+// Writing jobs.
+pub use ratchet_engine::BoxError;
+pub use ratchet_engine::Failure;
+pub use ratchet_engine::Job;
+pub use ratchet_engine::JobContext;
+pub use ratchet_engine::JobDefaults;
+pub use ratchet_engine::JobError;
+pub use ratchet_engine::JobLog;
+pub use ratchet_engine::Requirement;
+pub use ratchet_engine::State;
+#[cfg(feature = "macros")]
+pub use ratchet_macros::JobError;
+#[cfg(feature = "macros")]
+pub use ratchet_macros::job;
+
+// Running them.
+pub use ratchet_engine::JobConstructor;
+pub use ratchet_engine::Ratchet;
+pub use ratchet_engine::RatchetBuilder;
+pub use ratchet_engine::Registration;
+pub use ratchet_engine::Slots;
+pub use ratchet_engine::StartError;
+pub use ratchet_engine::Stats;
+pub use ratchet_engine::jobs;
+pub use ratchet_engine::registration_of;
+
+// Submitting and steering them.
+pub use ratchet_engine::Client;
+pub use ratchet_engine::Enqueue;
+pub use ratchet_engine::IntoStep;
+pub use ratchet_engine::JobExt;
+pub use ratchet_engine::JobHandle;
+pub use ratchet_engine::ResultError;
+pub use ratchet_engine::Step;
+pub use ratchet_engine::StepOptions;
+pub use ratchet_engine::SubmitError;
+
+// Hearing of them.
+pub use ratchet_core::DeferReason;
+pub use ratchet_core::settlement::DeadLetterReason;
+pub use ratchet_engine::EventStream;
+pub use ratchet_engine::JobEvent;
+pub use ratchet_engine::JobEventKind;
+
+// Changing how Ratchet decides.
+pub use ratchet_core::Clock;
+pub use ratchet_engine::AdaptivePolling;
+pub use ratchet_engine::AdaptiveWaits;
+pub use ratchet_engine::DefaultErrorSanitizer;
+pub use ratchet_engine::DefaultRetryPolicy;
+pub use ratchet_engine::ErrorSanitizer;
+pub use ratchet_engine::HostIdentity;
+pub use ratchet_engine::LifecycleHook;
+pub use ratchet_engine::NodeIdentity;
+pub use ratchet_engine::Poll;
+pub use ratchet_engine::PollingStrategy;
+pub use ratchet_engine::RetryPolicy;
+pub use ratchet_engine::RetryVerdict;
+pub use ratchet_engine::SystemClock;
+
+// The words of jobs: ids, names, states, records.
+pub use ratchet_core::AttemptRecord;
+pub use ratchet_core::AttemptStatus;
+pub use ratchet_core::Backoff;
+pub use ratchet_core::BusinessKey;
+pub use ratchet_core::ErrorKind;
+pub use ratchet_core::IdempotencyKey;
+pub use ratchet_core::InvalidInput;
+pub use ratchet_core::JobId;
+pub use ratchet_core::JobRecord;
+pub use ratchet_core::JobSpec;
+pub use ratchet_core::JobState;
+pub use ratchet_core::JobType;
+pub use ratchet_core::JsonText;
+pub use ratchet_core::Kind;
+pub use ratchet_core::NodeId;
+pub use ratchet_core::NodeName;
+pub use ratchet_core::Origin;
+pub use ratchet_core::Principal;
+pub use ratchet_core::Priority;
+pub use ratchet_core::QueueName;
+pub use ratchet_core::ResourceName;
+pub use ratchet_core::StoreError;
+pub use ratchet_core::Tag;
+/// A point in time, as jobs know it: UTC, stored with microsecond precision.
+pub use ratchet_core::Timestamp;
+pub use ratchet_core::node::NodeRecord;
+pub use ratchet_core::node::QueueRecord;
+pub use ratchet_core::page::JobCursor;
+pub use ratchet_core::page::JobFilter;
+pub use ratchet_core::page::Page;
+pub use ratchet_core::record::Timing;
+
+// Stores.
+pub use ratchet_core::ManualClock;
+pub use ratchet_core::MemoryStore;
+pub use ratchet_core::Store;
+pub use ratchet_core::limits;
+pub use ratchet_core::store;

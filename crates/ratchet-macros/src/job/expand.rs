@@ -3,13 +3,12 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::spanned::Spanned;
 use syn::{Attribute, LitStr, PatType, Type};
 
 use crate::job::function::{self, Function, Param, Returns, Role};
 use crate::job::name;
 use crate::job::options::Options;
-use crate::problems::Problems;
+use crate::problems::{Problems, located};
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut problems = Problems::default();
@@ -136,8 +135,14 @@ impl JobItem {
             impl #payload {
                 #docs
                 #(#kept)*
-                // The macro asks for `async` and for owned arguments, needed or not.
-                #[allow(clippy::too_many_arguments, clippy::unused_async, clippy::needless_pass_by_value)]
+                // The macro asks for `async` and for owned arguments, needed or not, and writes the docs.
+                #[allow(
+                    clippy::missing_errors_doc,
+                    clippy::missing_panics_doc,
+                    clippy::needless_pass_by_value,
+                    clippy::too_many_arguments,
+                    clippy::unused_async
+                )]
                 #vis #asyncness #fn_token #name(#(#inputs),*) #output #body
             }
         }
@@ -150,7 +155,10 @@ impl JobItem {
         let output = match &self.returns {
             Returns::Unit => quote!(()),
             Returns::Value(ty) => quote!(#ty),
-            Returns::Result(ty) => quote_spanned!(ty.span()=> <#ty as #private::ResultParts>::Ok),
+            Returns::Result(ty) => function::ok_of_result(ty).map_or_else(
+                || quote_spanned!(located(ty)=> <#ty as #private::ResultParts>::Ok),
+                ToTokens::to_token_stream,
+            ),
         };
         let states = self.params.iter().filter(|param| matches!(param.role, Role::State));
         let requirements = states.map(|param| {
@@ -201,8 +209,11 @@ impl JobItem {
                 }
             });
         }
-        let awaiting = self.function.sig.asyncness.map(|_| quote!(.await));
-        let call = quote!(Self::call(#(#arguments),*) #awaiting);
+        let call = quote!(Self::call(#(#arguments),*));
+        let call = match self.function.sig.asyncness {
+            Some(_) => quote!(#call.await),
+            None => quote!(#private::block(|| #call)),
+        };
         match &self.returns {
             Returns::Unit => quote! {
                 #states
@@ -210,7 +221,7 @@ impl JobItem {
                 ::core::result::Result::Ok(())
             },
             Returns::Value(ty) => {
-                let check = quote_spanned!(ty.span()=> const _: () = <#private::Value<#ty>>::IS_NO_RESULT;);
+                let check = quote_spanned!(located(ty)=> const _: () = <#private::Value<#ty>>::IS_NO_RESULT;);
                 quote! {
                     #[allow(unused_imports)]
                     use #private::IsNoResult as _;
@@ -220,15 +231,16 @@ impl JobItem {
                 }
             }
             Returns::Result(ty) => {
-                let probe = quote_spanned!(ty.span()=> #private::ErrorProbe::new(__error).into_failure());
-                let parts = quote_spanned!(ty.span()=> #private::ResultParts::into_result);
+                let failure =
+                    quote_spanned!(located(ty)=> (&&&&#private::ErrorProbe(&__error)).way().into_failure(__error));
+                let parts = quote_spanned!(located(ty)=> #private::ResultParts::into_result);
                 quote! {
                     #[allow(unused_imports)]
-                    use #private::{ViaAnyError as _, ViaJobError as _, ViaNoError as _};
+                    use #private::{ViaAnyError as _, ViaDynError as _, ViaJobError as _, ViaNoError as _};
                     #states
                     match #parts(#call) {
                         ::core::result::Result::Ok(__output) => ::core::result::Result::Ok(__output),
-                        ::core::result::Result::Err(__error) => ::core::result::Result::Err(#probe),
+                        ::core::result::Result::Err(__error) => ::core::result::Result::Err(#failure),
                     }
                 }
             }
@@ -239,7 +251,7 @@ impl JobItem {
     fn state_value(&self, typed: &PatType) -> TokenStream {
         let private = &self.private;
         let ty = &typed.ty;
-        quote_spanned!(ty.span()=> <#ty as #private::StateParts>::Value)
+        quote_spanned!(located(ty)=> <#ty as #private::StateParts>::Value)
     }
 
     /// The user's documentation, and under it what this piece is.
@@ -293,7 +305,7 @@ mod tests {
             "pubasyncfncall(ctx:&JobContext,gateway:State<Gateway>,mutinvoice:Uuid,cents:u64)->Result<Receipt,ChargeError>{body(ctx)}",
             "impl::ratchet::__private::JobforChargeJob",
             "constKIND:&'staticstr=\"billing.charge\";",
-            "typeOutput=<Result<Receipt,ChargeError>as::ratchet::__private::ResultParts>::Ok;",
+            "typeOutput=Receipt;",
             "JobDefaults::default().max_retries(5u32)",
             "::std::vec![::ratchet::__private::Requirement::state::<<State<Gateway>as::ratchet::__private::StateParts>::Value>()]",
             "Self::call(&__ctx,__state_1,self.invoice,self.cents).await",
@@ -313,7 +325,13 @@ mod tests {
         check("", "async fn tick() {}", "typeOutput=();");
         check("", "async fn tick() {}", "structTickJob{}");
         check("", "async fn tick() -> u8 { 1 }", "typeOutput=u8;");
-        check("blocking", "fn tick() -> u8 { 1 }", "Ok(Self::call())");
+        check(
+            "",
+            "async fn tick() -> io::Result<u8> {}",
+            "typeOutput=<io::Result<u8>as::ratchet::__private::ResultParts>::Ok;",
+        );
+        check("", "async fn tick() -> Outcome<u8, E> {}", "typeOutput=Outcome<u8,E>;");
+        check("blocking", "fn tick() -> u8 { 1 }", "Ok(::ratchet::__private::block(||Self::call()))");
         check("", "async fn tick(ctx: JobContext, s: State<S>) {}", "Self::call(__ctx,__state_1).await");
         check("crate = \"mine::r\"", "async fn tick() {}", "implmine::r::__private::JobforTickJob");
         check("crate = \"mine::r\"", "async fn tick() {}", "#[serde(crate=\"mine::r::__private::serde\")]");

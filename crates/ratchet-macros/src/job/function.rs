@@ -223,6 +223,18 @@ pub(crate) fn returns(sig: &Signature, problems: &mut Problems) -> Returns {
     }
 }
 
+/// The `T` of a `Result<T, E>`, which an alias with fewer parameters does not show.
+///
+/// Named directly it keeps the error out of the job's public face: that one may be private.
+pub(crate) fn ok_of_result(ty: &Type) -> Option<&Type> {
+    let last = last_segment(ty).filter(|last| last.ident == "Result")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match (arguments.args.len(), arguments.args.first()) {
+        (2, Some(GenericArgument::Type(ok))) => Some(ok),
+        _ => None,
+    }
+}
+
 fn take_attrs(attrs: &mut Vec<Attribute>, names: &[&str]) -> Vec<Attribute> {
     attrs.extract_if(.., |attr| names.iter().any(|name| attr.path().is_ident(name))).collect()
 }

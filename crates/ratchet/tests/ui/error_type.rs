@@ -1,0 +1,10 @@
+use ratchet::prelude::*;
+
+struct NoError;
+
+#[job]
+async fn charge() -> Result<(), NoError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use ratchet::prelude::*;
+
+#[job]
+fn charge() {}
+
+#[job(blocking)]
+async fn refund() {}
+
+fn main() {}

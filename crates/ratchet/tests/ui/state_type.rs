@@ -1,0 +1,10 @@
+use ratchet::prelude::*;
+
+mod web {
+    pub struct State<T>(pub T);
+}
+
+#[job]
+async fn charge(gateway: web::State<u8>) {}
+
+fn main() {}

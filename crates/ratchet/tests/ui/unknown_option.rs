@@ -1,0 +1,9 @@
+use ratchet::prelude::*;
+
+#[job(retries = 3)]
+async fn charge() {}
+
+#[job("billing.charge")]
+async fn refund() {}
+
+fn main() {}
