@@ -1,2 +1,73 @@
-//! Work in progress.
-fn main() {}
+//! Chores of the Ratchet workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
+
+mod bench;
+mod c_compiler;
+mod examples;
+mod readme;
+mod steps;
+mod stores;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of the Ratchet workspace")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything that CI needs: format, lints, tests, examples, README, docs, tidy
+    #[command(visible_alias = "ci")]
+    Test {
+        /// Do not fail when a store could not be tested
+        #[arg(long)]
+        allow_missing: bool,
+    },
+    /// Check the rules of ARCHITECTURE.md that a compiler does not
+    Tidy {
+        /// Write generated pages anew
+        #[arg(long)]
+        fix: bool,
+    },
+    /// Measure jobs per second beside the raw ceiling of the same database
+    Bench {
+        /// Which store
+        store: bench::Store,
+        /// A short run, to see that it works
+        #[arg(long)]
+        quick: bool,
+        /// Also write the numbers to this file
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    let workspace = Workspace::find()?;
+    match command {
+        Command::Test { allow_missing } => test::run(&workspace, allow_missing),
+        Command::Tidy { fix } => tidy::run(&workspace, fix),
+        Command::Bench { store, quick, json } => bench::run(&workspace, store, quick, json.as_deref()),
+    }
+}

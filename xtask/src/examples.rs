@@ -1,0 +1,62 @@
+//! Every example runs to its end, in a directory of its own.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::workspace::{Workspace, run as command};
+
+const TIME_LIMIT: Duration = Duration::from_mins(1);
+
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let targets = workspace.packages.iter().flat_map(|package| &package.targets).filter(|target| target.is("example"));
+    let (mut names, mut sources) = (BTreeSet::new(), BTreeSet::new());
+    for target in targets {
+        names.insert(target.name.as_str());
+        sources.insert(target.src_path.clone());
+    }
+    for entry in fs::read_dir(workspace.root.join("examples")).context("cannot list examples/")? {
+        let path = entry?.path();
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        ensure!(!is_rust || sources.contains(&path), "{} is not a target of any package", workspace.show(&path));
+    }
+    ensure!(!names.is_empty(), "there are no examples");
+    command(workspace.cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;
+    for name in names {
+        let begun = Instant::now();
+        run_one(&workspace.target_dir.join("debug/examples").join(name))
+            .with_context(|| format!("the example {name} failed"))?;
+        println!("{name:<28}{:>6.1} s", begun.elapsed().as_secs_f64());
+    }
+    Ok(())
+}
+
+fn run_one(program: &Path) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let log_path = directory.path().join("output.log");
+    let log = File::create(&log_path)?;
+    let mut child = Command::new(program)
+        .current_dir(directory.path())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if begun.elapsed() > TIME_LIMIT {
+            child.kill()?;
+            child.wait()?;
+            bail!("it did not end within {TIME_LIMIT:?}; it said:\n{}", fs::read_to_string(&log_path)?);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    ensure!(status.success(), "it ended with {status}; it said:\n{}", fs::read_to_string(&log_path)?);
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Pages that are generated or can be checked.
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use anyhow::{Context, Result};
+use ratchet_core::transition;
+use regex_lite::Regex;
+
+use super::tree::TextFile;
+use super::{Finding, Project};
+use crate::readme;
+use crate::workspace::Workspace;
+
+const STATE_MACHINE: &str = "docs/state-machine.md";
+const OPTIONS: &str = "docs/guide/operations.md";
+const BUILDER: &str = "crates/ratchet-engine/src/builder.rs";
+const SNIPPET_LINES_MAX: usize = 30;
+
+/// Writes the generated pages.
+pub(super) fn write_generated(workspace: &Workspace) -> Result<()> {
+    let path = workspace.root.join(STATE_MACHINE);
+    fs::write(&path, transition::markdown()).with_context(|| format!("cannot write {}", path.display()))
+}
+
+pub(super) fn state_machine(project: &Project<'_>) -> Vec<Finding> {
+    let fresh = project.tree.file(STATE_MACHINE).is_some_and(|page| page.text == transition::markdown());
+    let stale = || Finding::Error(format!("{STATE_MACHINE} is stale; run `cargo xtask tidy --fix`"));
+    (!fresh).then(stale).into_iter().collect()
+}
+
+/// Every option of the builder stands in the guide, spelled as a call.
+pub(super) fn options(project: &Project<'_>) -> Vec<Finding> {
+    static OPTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"pub fn (\w+)(?:<[^(]*>)?\(mut self"));
+    let (Some(builder), Some(guide)) = (project.tree.file(BUILDER), project.tree.file(OPTIONS)) else {
+        return vec![Finding::Error(format!("{BUILDER} or {OPTIONS} is missing"))];
+    };
+    let names = OPTION.captures_iter(&builder.text).map(|found| found[1].to_owned());
+    let absent = names.filter(|name| !guide.text.contains(&format!("`{name}(")));
+    absent.map(|name| Finding::Error(format!("{OPTIONS} lacks the builder's option `{name}(…)`"))).collect()
+}
+
+/// Relative links, and paths in backticks that begin at the root, lead to something that exists.
+pub(super) fn paths(project: &Project<'_>) -> Vec<Finding> {
+    static LINK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\]\(([^)#\s]+)(?:#[^)]*)?\)"));
+    static QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(r"`((?:crates|docs|examples|xtask|bench)/[\w./-]+)`"));
+    let mut findings = Vec::new();
+    for page in project.tree.with_extension("md") {
+        let folder = Path::new(&page.path).parent().unwrap_or(Path::new(""));
+        let links = LINK.captures_iter(&page.text).map(|found| found[1].to_owned());
+        let relative = links.filter(|link| !link.contains("://") && !link.starts_with("mailto:"));
+        let quoted = QUOTED.captures_iter(&page.text).map(|found| found[1].to_owned());
+        let targets = relative.map(|link| folder.join(link)).chain(quoted.map(Into::into));
+        for target in targets.filter(|target| !project.tree.root.join(target).exists()) {
+            findings.push(Finding::Error(format!("{} names {}, which does not exist", page.path, target.display())));
+        }
+    }
+    findings
+}
+
+pub(super) fn readme_snippet(project: &Project<'_>) -> Vec<Finding> {
+    let snippet = project.tree.file("README.md").and_then(|page| readme::snippet(&page.text));
+    match snippet.map(|snippet| snippet.lines().count()) {
+        None => vec![Finding::Error("README.md has no ```rust block with a `fn main`".to_owned())],
+        Some(lines) if lines > SNIPPET_LINES_MAX => {
+            vec![Finding::Error(format!(
+                "README.md: the first snippet has {lines} lines; the limit is {SNIPPET_LINES_MAX}"
+            ))]
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+/// No file leans on something that a reader of the project cannot see: folders beside it, numbers of a tracker.
+pub(super) fn stands_alone(project: &Project<'_>) -> Vec<Finding> {
+    project.tree.files.iter().filter(|file| file.path != "Cargo.lock").flat_map(leans).map(Finding::Error).collect()
+}
+
+fn leans(file: &TextFile) -> Vec<String> {
+    static OUTSIDE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\.\./shared|(?i)\bissues? #?\d+\b|(?:^|[\s(])#\d+\b"));
+    let mut found = Vec::new();
+    for (at, line) in file.text.lines().enumerate() {
+        if let Some(hit) = OUTSIDE.find(line) {
+            let hit = hit.as_str().trim();
+            found.push(format!("{}:{} mentions {hit:?}; say what it means instead", file.path, at + 1));
+        }
+    }
+    found
+}
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the patterns are constants and tested")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaning_on_what_is_elsewhere_is_found() {
+        let check = |text: &str, expected: usize| {
+            let file = TextFile { path: "a.md".to_owned(), text: text.to_owned() };
+            assert_eq!(leans(&file).len(), expected, "{text}");
+        };
+        let (number, folder) = (7, "shared");
+        check(&format!("see ../{folder}/x.md"), 1);
+        check(&format!("see issue {number} and Issue #{number}"), 1);
+        check(&format!("fixed (#{number})"), 1);
+        check("https://github.com/launchbadge/sqlx/issues/1220", 0);
+        check("#[job] r#\"x\"# \"#1a2b3c\" the issuer 5", 0);
+    }
+}
