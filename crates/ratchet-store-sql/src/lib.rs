@@ -1,1 +1,52 @@
-//! Work in progress.
+//! Every SQL statement of Ratchet, once; dialects where they must differ; no driver.
+//!
+//! The narrow waist is [`Conn`]: text and [`Value`]s in, [`Row`]s out. A driver crate implements it over its
+//! connection, and gets the whole store from the functions here, one file for each verb. They take a `&mut dyn Conn`, so
+//! the same function serves the store's own transaction and a caller's.
+//!
+//! A [`Stmt`] is a `const` beside the function that binds it. [`statements`] lists them all, so that a test can prepare
+//! each one on the real database.
+
+mod conn;
+mod dialect;
+mod list;
+mod row;
+mod stmt;
+mod value;
+
+pub mod claim;
+pub mod cluster;
+pub mod control;
+pub mod lease;
+pub mod migrate;
+pub mod query;
+pub mod queues;
+pub mod read;
+pub mod settle;
+pub mod submit;
+pub mod turn;
+
+pub use conn::Conn;
+pub use dialect::Dialect;
+pub use row::{CellError, Cells, Fields, Row};
+pub use stmt::{Stmt, Texts};
+pub use value::Value;
+
+/// Every statement that runs on a migrated database.
+pub const STATEMENTS: &[&[Stmt]] = &[
+    claim::STATEMENTS,
+    cluster::STATEMENTS,
+    control::STATEMENTS,
+    lease::STATEMENTS,
+    migrate::STATEMENTS,
+    query::STATEMENTS,
+    queues::STATEMENTS,
+    read::STATEMENTS,
+    settle::STATEMENTS,
+    submit::STATEMENTS,
+];
+
+/// Every statement that runs on a migrated database, one after the other.
+pub fn statements() -> impl Iterator<Item = &'static Stmt> {
+    STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter())
+}

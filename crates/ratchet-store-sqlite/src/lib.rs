@@ -1,1 +1,29 @@
-//! Work in progress.
+//! The embedded store of Ratchet: one SQLite file, shared by any number of processes on one machine.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), ratchet_core::StoreError> {
+//! use ratchet_store_sqlite::SqliteStore;
+//!
+//! let store = SqliteStore::open("jobs.db").await?;
+//! # drop(store); Ok(()) }
+//! ```
+//!
+//! The file is in WAL mode with `synchronous = FULL`: what was committed survives a power cut. Writes go through one
+//! connection, reads through a few others. All SQL is in `ratchet-store-sql`; this crate has the connections, the
+//! classes of errors, and [`SubmitIn`] and [`CompleteIn`] for a caller's own transaction.
+
+mod conn;
+mod error;
+mod in_transaction;
+mod open;
+mod pulse;
+mod store;
+mod watch;
+mod writer;
+
+pub use conn::Counts;
+pub use in_transaction::{CompleteIn, SubmitIn};
+pub use open::{SqliteOptions, Synchronous};
+/// The driver, in the version whose connections this crate takes.
+pub use sqlx;
+pub use store::SqliteStore;

@@ -1,0 +1,163 @@
+-- The whole schema of Ratchet on SQLite, for a clean install by hand. The migrations give the same; a test compares them.
+--
+-- Ids are the sixteen bytes of a UUID, times are microseconds since 1970 in UTC, durations are microseconds.
+-- There are no foreign keys: every write goes through guarded statements, and a check per row costs throughput.
+
+-- What a job is, and what became of it: written when it is submitted and when it ends.
+CREATE TABLE scheduler_job (
+    job_id                BLOB    NOT NULL PRIMARY KEY,
+    kind                  TEXT    NOT NULL,
+    queue                 TEXT    NOT NULL,
+    job_type              TEXT    NOT NULL,
+    priority              INTEGER NOT NULL,
+    payload               TEXT    NOT NULL,
+    params                TEXT,
+    tags                  TEXT,
+    max_retries           INTEGER NOT NULL,
+    backoff_policy        TEXT    NOT NULL,
+    backoff_param_us      INTEGER NOT NULL,
+    timeout_us            INTEGER,
+    resource_name         TEXT,
+    caller_principal      TEXT,
+    idempotency_key       TEXT,
+    business_key          TEXT,
+    on_success            TEXT,
+    on_failure            TEXT,
+    origin                TEXT,
+    created_at            INTEGER NOT NULL,
+    version               INTEGER NOT NULL DEFAULT 0,
+    depends_on            BLOB,
+    superseded_by         BLOB,
+    terminal_status       TEXT,
+    terminal_error        TEXT,
+    total_attempts        INTEGER NOT NULL DEFAULT 0,
+    crash_count           INTEGER NOT NULL DEFAULT 0,
+    scheduled_time        INTEGER,
+    terminated_at         INTEGER,
+    execution_start_time  INTEGER,
+    execution_end_time    INTEGER,
+    execution_duration_us INTEGER,
+    queue_wait_us         INTEGER,
+    job_result            TEXT
+);
+
+-- Lists of the dead letter queue and of other ended jobs, newest first; counts by state. One entry per ended job.
+CREATE INDEX idx_job_terminal ON scheduler_job (terminal_status, job_id) WHERE terminal_status IS NOT NULL;
+-- Jobs that hold or once held a business key. Jobs without one cost nothing.
+CREATE INDEX idx_job_business_key ON scheduler_job (business_key, job_id) WHERE business_key IS NOT NULL;
+-- The dependants of a job. Jobs without one cost nothing.
+CREATE INDEX idx_job_depends_on ON scheduler_job (depends_on) WHERE depends_on IS NOT NULL;
+
+-- Where a live job stands: one row from submit until the end.
+CREATE TABLE scheduler_job_queue (
+    job_id             BLOB    NOT NULL PRIMARY KEY,
+    status             TEXT    NOT NULL,
+    probation          INTEGER NOT NULL DEFAULT 0,
+    queue              TEXT    NOT NULL,
+    kind               TEXT    NOT NULL,
+    priority           INTEGER NOT NULL,
+    scheduled_time     INTEGER NOT NULL,
+    deferred_until     INTEGER,
+    business_key       TEXT,
+    version            INTEGER NOT NULL DEFAULT 0,
+    attempts           INTEGER NOT NULL DEFAULT 0,
+    crash_count        INTEGER NOT NULL DEFAULT 0,
+    picked_by          BLOB,
+    picked_at          INTEGER,
+    progress           REAL,
+    paused_from_status TEXT,
+    last_error         TEXT,
+    updated_at         INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
+-- depend on how many jobs wait, here or in lanes that nobody asks for.
+CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, queue, kind, priority, scheduled_time, job_id)
+    WHERE status = 'PENDING' AND deferred_until IS NULL;
+-- Deferred jobs, to find those whose time has come. Other jobs cost nothing.
+CREATE INDEX idx_queue_deferred ON scheduler_job_queue (deferred_until, queue, kind, probation)
+    WHERE status = 'PENDING' AND deferred_until IS NOT NULL;
+-- What a node runs (reconcile) and whose node is dead (orphans). As small as what runs.
+CREATE INDEX idx_queue_running ON scheduler_job_queue (picked_by, version)
+    WHERE status = 'RUNNING';
+
+-- Jobs by tag; a job's own list of tags is in its row.
+CREATE TABLE scheduler_job_tag (
+    tag    TEXT NOT NULL,
+    job_id BLOB NOT NULL,
+    PRIMARY KEY (tag, job_id)
+) WITHOUT ROWID;
+
+-- One row per attempt; the version of the claim names it.
+CREATE TABLE scheduler_job_execution (
+    job_id        BLOB    NOT NULL,
+    version       INTEGER NOT NULL,
+    attempt       INTEGER NOT NULL,
+    node_id       BLOB    NOT NULL,
+    status        TEXT    NOT NULL,
+    started_at    INTEGER NOT NULL,
+    ended_at      INTEGER NOT NULL,
+    duration_us   INTEGER NOT NULL,
+    queue_wait_us INTEGER NOT NULL,
+    error_class   TEXT,
+    error         TEXT,
+    PRIMARY KEY (job_id, version)
+) WITHOUT ROWID;
+
+-- Which live job holds a business key.
+CREATE TABLE scheduler_business_key_reservation (
+    business_key TEXT NOT NULL PRIMARY KEY,
+    job_id       BLOB NOT NULL
+) WITHOUT ROWID;
+
+-- Which job was first submitted with an idempotency key; outlives the job.
+CREATE TABLE scheduler_idempotency_key (
+    idempotency_key TEXT    NOT NULL PRIMARY KEY,
+    job_id          BLOB    NOT NULL,
+    created_at      INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Queues that somebody has paused or resumed.
+CREATE TABLE scheduler_queue (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    paused     INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- One row per incarnation of a node.
+CREATE TABLE scheduler_node (
+    node_id        BLOB    NOT NULL PRIMARY KEY,
+    name           TEXT    NOT NULL,
+    node_info      TEXT    NOT NULL,
+    started_at     INTEGER NOT NULL,
+    last_heartbeat INTEGER NOT NULL,
+    dead_at        INTEGER
+) WITHOUT ROWID;
+
+-- Leases of cluster singletons.
+CREATE TABLE scheduler_lock (
+    lock_name   TEXT    NOT NULL PRIMARY KEY,
+    owner       BLOB    NOT NULL,
+    acquired_at INTEGER NOT NULL,
+    expires_at  INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Alerts about jobs in the dead letter queue, one row per job and error.
+CREATE TABLE scheduler_dlq_alert (
+    job_id        BLOB    NOT NULL,
+    error_hash    TEXT    NOT NULL,
+    alert_sent_at INTEGER NOT NULL,
+    alert_count   INTEGER NOT NULL,
+    PRIMARY KEY (job_id, error_hash)
+) WITHOUT ROWID;
+
+-- Which steps of the schema this database has.
+CREATE TABLE ratchet_schema_version (
+    version     INTEGER NOT NULL PRIMARY KEY,
+    description TEXT    NOT NULL,
+    checksum    TEXT    NOT NULL,
+    applied_at  INTEGER NOT NULL,
+    dirty       INTEGER NOT NULL
+);
+INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
+VALUES (1, 'jobs', '2b881597d403b58db6ffe86282d12408719773d36b00be877252ed905179c720', 0, 0);

@@ -1,0 +1,63 @@
+//! Lists in statements: few different lengths, so that few texts are prepared.
+
+use crate::value::Value;
+
+/// Most entries of one list.
+pub(crate) const LIST_MAX: usize = 256;
+
+/// How many rows the next statement takes of a list that cannot be padded.
+///
+/// Lengths are a power of two or one and a half times it: 200 rows are 192 + 8, two statements instead of the three of
+/// plain powers, for twice the texts.
+pub(crate) fn chunk_size(len: usize) -> usize {
+    let len = len.min(LIST_MAX);
+    let power = 1 << len.ilog2();
+    if power >= 2 && len >= power + power / 2 { power + power / 2 } else { power }
+}
+
+/// The length to which a list is padded.
+pub(crate) fn padded_len(len: usize) -> usize {
+    len.next_power_of_two()
+}
+
+/// The values of a statement with a list of keys, padded by repeating the last one, and the list's length.
+pub(crate) fn padded<K: Clone + Into<Value>>(before: &[Value], keys: &[K]) -> (usize, Vec<Value>) {
+    let count = padded_len(keys.len());
+    let mut values = Vec::with_capacity(before.len() + count);
+    values.extend_from_slice(before);
+    values.extend(keys.iter().cloned().map(Into::into));
+    if let Some(last) = keys.last() {
+        let last: Value = last.clone().into();
+        values.resize(before.len() + count, last);
+    }
+    (count, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_cut_into_few_lengths() {
+        let cut = |mut len: usize| {
+            let mut sizes = Vec::new();
+            while len > 0 {
+                sizes.push(chunk_size(len));
+                len -= chunk_size(len);
+            }
+            sizes
+        };
+        assert_eq!(cut(1), [1]);
+        assert_eq!(cut(3), [3]);
+        assert_eq!(cut(50), [48, 2]);
+        assert_eq!(cut(200), [192, 8]);
+        assert_eq!(cut(1_000), [256, 256, 256, 192, 32, 8]);
+    }
+
+    #[test]
+    fn keys_are_padded_with_the_last() {
+        let (count, values) = padded(&[Value::Int(Some(1))], &["a", "b", "c"]);
+        assert_eq!(count, 4);
+        assert_eq!(values, [Value::Int(Some(1)), "a".into(), "b".into(), "c".into(), "c".into()]);
+    }
+}

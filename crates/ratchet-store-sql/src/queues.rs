@@ -1,0 +1,58 @@
+//! Queues: pausing them, looking at them.
+
+use std::collections::BTreeMap;
+
+use ratchet_core::node::QueueRecord;
+use ratchet_core::{QueueName, StoreError};
+
+use crate::conn::Conn;
+use crate::stmt::Stmt;
+use crate::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] = &[PAUSE, RESUME, PAUSED, LIVE];
+
+const PAUSE: Stmt = Stmt::per_dialect(
+    "pausing a queue",
+    "INSERT INTO scheduler_queue (name, paused, updated_at) VALUES (?, 1, /*now*/) \
+     ON CONFLICT (name) DO UPDATE SET paused = 1, updated_at = excluded.updated_at WHERE paused = 0",
+);
+
+/// Makes claims pass the queue by; `true` if it was not paused before.
+pub async fn pause(conn: &mut dyn Conn, queue: &QueueName) -> Result<bool, StoreError> {
+    Ok(conn.run(&PAUSE, vec![queue.as_str().into()]).await? == 1)
+}
+
+const RESUME: Stmt = Stmt::shared(
+    "resuming a queue",
+    "UPDATE scheduler_queue SET paused = 0, updated_at = /*now*/ WHERE name = ? AND paused = 1",
+);
+
+/// Lets the queue's jobs be claimed again; `true` if it was paused before.
+pub async fn resume(conn: &mut dyn Conn, queue: &QueueName) -> Result<bool, StoreError> {
+    Ok(conn.run(&RESUME, vec![queue.as_str().into()]).await? == 1)
+}
+
+const PAUSED: Stmt = Stmt::shared("reading paused queues", "SELECT name FROM scheduler_queue WHERE paused = 1");
+
+const LIVE: Stmt = Stmt::shared(
+    "counting live jobs by queue",
+    "SELECT queue, status, COUNT(*) AS jobs FROM scheduler_job_queue GROUP BY queue, status",
+);
+
+/// Every queue that is paused or has live jobs, by name.
+pub async fn queues(conn: &mut dyn Conn) -> Result<Vec<QueueRecord>, StoreError> {
+    let mut found: BTreeMap<QueueName, QueueRecord> = BTreeMap::new();
+    let record = |name: &QueueName| QueueRecord { name: name.clone(), paused: false, live: BTreeMap::new() };
+    for row in conn.rows(&LIVE, Vec::<Value>::new()).await? {
+        let mut fields = row.fields();
+        let name = fields.parsed("queue", QueueName::new)?;
+        let state = fields.state("status")?;
+        let jobs = fields.number("jobs")?;
+        found.entry(name.clone()).or_insert_with(|| record(&name)).live.insert(state, jobs);
+    }
+    for row in conn.rows(&PAUSED, vec![]).await? {
+        let name = row.fields().parsed("name", QueueName::new)?;
+        found.entry(name.clone()).or_insert_with(|| record(&name)).paused = true;
+    }
+    Ok(found.into_values().collect())
+}

@@ -1,0 +1,335 @@
+//! Writing what attempts came to.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use ratchet_core::record::Timing;
+use ratchet_core::settlement::{ALERT_QUIET, error_hash};
+use ratchet_core::transition::{self, Place};
+use ratchet_core::{
+    AttemptRecord, Change, ErrorKind, Fence, JobId, JobState, JsonText, NewJob, NodeId, Settled, Settlement, StoreError,
+};
+
+use crate::conn::Conn;
+use crate::stmt::Stmt;
+use crate::submit;
+use crate::value::{Value, micros};
+
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[LOCK, WRITTEN_ATTEMPTS, FINISH, LEAVE_QUEUE, GO_BACK, RECORD_ATTEMPTS, FREE_BUSINESS_KEYS, RECORD_ALERTS];
+
+/// Applies settlements: each to the row that its fence still matches, with everything that follows from it.
+///
+/// The number of statements does not depend on the number of settlements.
+pub async fn settle(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+    if settlements.is_empty() {
+        return Ok(Vec::new());
+    }
+    if settlements.iter().flat_map(|settlement| &settlement.new_jobs).any(|job| job.business_key.is_some()) {
+        let problem = "a job that follows from a settlement cannot take a business key";
+        return Err(StoreError::new(ErrorKind::Invalid, "settling jobs", problem));
+    }
+    let mut rows = lock(conn, settlements).await?;
+    let mut accepted = Vec::with_capacity(settlements.len());
+    let mut settled = Vec::with_capacity(settlements.len());
+    let mut doubtful = Vec::new();
+    for (index, settlement) in settlements.iter().enumerate() {
+        let fence = settlement.fence;
+        // A row that was taken is gone, so that a second settlement of the same attempt finds none.
+        let row = rows.remove(&fence.job_id);
+        let to = row.as_ref().and_then(|row| row.place_after(settlement));
+        if let (Some(row), Some(to)) = (row, to) {
+            accepted.push(Accepted { settlement, row, to });
+            settled.push(Settled::Applied);
+        } else {
+            if settlement.maybe_applied {
+                doubtful.push(index);
+            }
+            settled.push(Settled::Conflict);
+        }
+    }
+    if !doubtful.is_empty() {
+        for index in written_before(conn, settlements, &doubtful).await? {
+            settled[index] = Settled::AlreadyApplied;
+        }
+    }
+    if !accepted.is_empty() {
+        accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
+        apply(conn, &accepted).await?;
+    }
+    Ok(settled)
+}
+
+/// A settlement whose fence matches, the row as it stands, and where it goes.
+struct Accepted<'a> {
+    settlement: &'a Settlement,
+    row: HotRow,
+    to: Place,
+}
+
+async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<(), StoreError> {
+    let (ended, living): (Vec<&Accepted<'_>>, Vec<&Accepted<'_>>) =
+        accepted.iter().partition(|accepted| accepted.to.state().is_terminal());
+    let finished: Vec<Finished<'_>> = ended.iter().map(|accepted| Finished::of(accepted)).collect();
+    finish(conn, &finished).await?;
+    conn.run_each(&GO_BACK, &living, |accepted, values| bind_go_back(accepted, values)).await?;
+    let attempts: Vec<&AttemptRecord> = accepted.iter().filter_map(|a| a.settlement.attempt.as_ref()).collect();
+    record_attempts(conn, &attempts).await?;
+    let alerts: Vec<(JobId, String)> = ended
+        .iter()
+        .filter_map(|accepted| match &accepted.settlement.change {
+            Change::Fail { error, .. } => Some((accepted.settlement.fence.job_id, error_hash(error))),
+            _ => None,
+        })
+        .collect();
+    let bind =
+        |(id, hash): &(JobId, String), values: &mut Vec<Value>| values.extend([(*id).into(), hash.as_str().into()]);
+    if !alerts.is_empty() {
+        conn.run_each(&RECORD_ALERTS, &alerts, bind).await?;
+    }
+    let new_jobs: Vec<&NewJob> = accepted.iter().flat_map(|accepted| &accepted.settlement.new_jobs).collect();
+    if !new_jobs.is_empty() {
+        submit::submit_following(conn, &new_jobs).await?;
+    }
+    Ok(())
+}
+
+const LOCK: Stmt = Stmt::shared(
+    "reading the rows of settled jobs",
+    "SELECT job_id, status, version, picked_by, crash_count, last_error, business_key, scheduled_time \
+     FROM scheduler_job_queue WHERE job_id IN (/*each*/?/*end*/) /*for_update*/",
+);
+
+/// A hot row, as far as settling needs it.
+struct HotRow {
+    state: JobState,
+    version: u64,
+    picked_by: Option<NodeId>,
+    crash_count: u32,
+    last_error: Option<String>,
+    business_key: Option<String>,
+    scheduled_time: Timestamp,
+}
+
+impl HotRow {
+    /// Where the settlement takes the job; `None` if it has no right to.
+    fn place_after(&self, settlement: &Settlement) -> Option<Place> {
+        let fence = settlement.fence;
+        if self.version != fence.version || self.picked_by != Some(fence.node) {
+            return None;
+        }
+        // Of a paused job the reason is not read; nothing can be settled from there.
+        transition::next(Place::of(self.state, None)?, settlement.change.event())
+    }
+}
+
+async fn lock(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<HashMap<JobId, HotRow>, StoreError> {
+    let mut ids: Vec<JobId> = settlements.iter().map(|settlement| settlement.fence.job_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = HashMap::with_capacity(ids.len());
+    for row in conn.rows_in(&LOCK, &[], &ids).await? {
+        let mut fields = row.fields();
+        let id = fields.job_id("job_id")?;
+        let row = HotRow {
+            state: fields.state("status")?,
+            version: fields.number("version")?,
+            picked_by: fields.opt_node_id("picked_by")?,
+            crash_count: fields.number("crash_count")?,
+            last_error: fields.opt_text("last_error")?.map(str::to_owned),
+            business_key: fields.opt_text("business_key")?.map(str::to_owned),
+            scheduled_time: fields.time("scheduled_time")?,
+        };
+        found.insert(id, row);
+    }
+    Ok(found)
+}
+
+const WRITTEN_ATTEMPTS: Stmt = Stmt::shared(
+    "looking whether settlements were written before",
+    "SELECT job_id, version, node_id, status FROM scheduler_job_execution WHERE job_id IN (/*each*/?/*end*/)",
+);
+
+/// Which of these settlements are already written, as far as their attempt's record tells.
+///
+/// An attempt that somebody else ended (cancelled it, found its node dead) has a record too, with another status.
+async fn written_before(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+    which: &[usize],
+) -> Result<HashSet<usize>, StoreError> {
+    let ids: Vec<JobId> = which.iter().map(|index| settlements[*index].fence.job_id).collect();
+    let mut written = HashSet::new();
+    for row in conn.rows_in(&WRITTEN_ATTEMPTS, &[], &ids).await? {
+        let mut fields = row.fields();
+        let (job_id, version) = (fields.job_id("job_id")?, fields.number("version")?);
+        let (node, status) = (fields.node_id("node_id")?, fields.text("status")?);
+        written.extend(which.iter().copied().filter(|index| {
+            let Settlement { fence, attempt, .. } = &settlements[*index];
+            *fence == Fence { job_id, version, node }
+                && attempt.as_ref().is_some_and(|attempt| attempt.status.as_str() == status)
+        }));
+    }
+    Ok(written)
+}
+
+/// The end of a job, as its cold row keeps it.
+pub(crate) struct Finished<'a> {
+    pub(crate) id: JobId,
+    pub(crate) state: JobState,
+    pub(crate) version: u64,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) attempts: u32,
+    pub(crate) crash_count: u32,
+    pub(crate) scheduled_time: Timestamp,
+    pub(crate) timing: Option<Timing>,
+    pub(crate) result: Option<&'a JsonText>,
+    pub(crate) business_key: Option<&'a str>,
+}
+
+impl<'a> Finished<'a> {
+    fn of(accepted: &'a Accepted<'_>) -> Self {
+        let Accepted { settlement, row, to } = accepted;
+        let (error, attempts, result) = match &settlement.change {
+            Change::Succeed { attempts, result } => (row.last_error.as_deref(), *attempts, result.as_ref()),
+            Change::Fail { attempts, error, .. } | Change::Reschedule { attempts, error, .. } => {
+                (Some(error.text()), *attempts, None)
+            }
+            Change::Defer { .. } | Change::Rescue { .. } => (row.last_error.as_deref(), 0, None),
+        };
+        Self {
+            id: settlement.fence.job_id,
+            state: to.state(),
+            version: row.version + 1,
+            error,
+            attempts,
+            crash_count: settlement.change.crash_count(row.crash_count),
+            scheduled_time: row.scheduled_time,
+            timing: settlement.attempt.as_ref().map(|attempt| attempt.timing),
+            result,
+            business_key: row.business_key.as_deref(),
+        }
+    }
+
+    fn bind(&self, values: &mut Vec<Value>) {
+        values.extend([
+            self.id.into(),
+            self.state.into(),
+            Value::count(self.version),
+            Value::opt_text(self.error),
+            Value::count(self.attempts),
+            Value::count(self.crash_count),
+            self.scheduled_time.into(),
+            Value::opt_time(self.timing.map(|timing| timing.started_at)),
+            Value::opt_time(self.timing.map(|timing| timing.ended_at)),
+            Value::Int(self.timing.map(|timing| micros(timing.duration))),
+            Value::Int(self.timing.map(|timing| micros(timing.queue_wait))),
+            Value::opt_json(self.result.map(JsonText::as_str)),
+        ]);
+    }
+}
+
+/// Ends jobs: the cold row keeps what became of them, the hot row goes, the business key is free.
+pub(crate) async fn finish(conn: &mut dyn Conn, finished: &[Finished<'_>]) -> Result<(), StoreError> {
+    conn.run_each(&FINISH, finished, Finished::bind).await?;
+    let ids: Vec<JobId> = finished.iter().map(|finished| finished.id).collect();
+    conn.run_in(&LEAVE_QUEUE, &[], &ids).await?;
+    let keys: Vec<(&str, JobId)> =
+        finished.iter().filter_map(|finished| Some((finished.business_key?, finished.id))).collect();
+    conn.run_each(&FREE_BUSINESS_KEYS, &keys, |(key, id), values| values.extend([(*key).into(), (*id).into()])).await?;
+    Ok(())
+}
+
+// Each database has its own way to update many rows with a value for each.
+const FINISH: Stmt = Stmt::per_dialect(
+    "writing the ends of jobs",
+    "WITH v (job_id, status, version, error, attempts, crash_count, scheduled_time, started_at, ended_at, duration_us, \
+     queue_wait_us, result) AS (VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/) \
+     UPDATE scheduler_job SET terminal_status = v.status, version = v.version, terminal_error = v.error, \
+     total_attempts = v.attempts, crash_count = v.crash_count, scheduled_time = v.scheduled_time, \
+     terminated_at = /*now*/, execution_start_time = v.started_at, execution_end_time = v.ended_at, \
+     execution_duration_us = v.duration_us, queue_wait_us = v.queue_wait_us, job_result = v.result \
+     FROM v WHERE scheduler_job.job_id = v.job_id",
+);
+
+const LEAVE_QUEUE: Stmt =
+    Stmt::shared("taking jobs out of the queue", "DELETE FROM scheduler_job_queue WHERE job_id IN (/*each*/?/*end*/)");
+
+const FREE_BUSINESS_KEYS: Stmt = Stmt::per_dialect(
+    "freeing business keys",
+    "DELETE FROM scheduler_business_key_reservation \
+     WHERE (business_key, job_id) IN (VALUES /*each*/(?, ?)/*end*/)",
+);
+
+// Each database has its own way to update many rows with a value for each.
+const GO_BACK: Stmt = Stmt::per_dialect(
+    "letting jobs wait again",
+    "WITH v (job_id, due_in, deferred_for, attempts, crash_count, probation, error) \
+     AS (VALUES /*each*/(?, ?, ?, ?, ?, ?, ?)/*end*/) \
+     UPDATE scheduler_job_queue SET status = /*state:pending*/, version = version + 1, \
+     scheduled_time = COALESCE(/*now*/ + v.due_in, scheduled_time), deferred_until = /*now*/ + v.deferred_for, \
+     attempts = COALESCE(v.attempts, scheduler_job_queue.attempts), crash_count = v.crash_count, \
+     probation = v.probation, last_error = COALESCE(v.error, last_error), \
+     picked_by = NULL, picked_at = NULL, progress = NULL, updated_at = /*now*/ \
+     FROM v WHERE scheduler_job_queue.job_id = v.job_id",
+);
+
+fn bind_go_back(accepted: &Accepted<'_>, values: &mut Vec<Value>) {
+    let change = &accepted.settlement.change;
+    let (due_in, deferred_for, attempts, error) = match change {
+        Change::Reschedule { delay, attempts, error } => {
+            (Some(micros(*delay)), None, Some(*attempts), Some(error.text()))
+        }
+        Change::Defer { delay } => (None, Some(micros(*delay)).filter(|delay| *delay > 0), None, None),
+        // A rescued job keeps its time, which has come: it did nothing to lose its place for.
+        Change::Rescue { .. } | Change::Succeed { .. } | Change::Fail { .. } => (None, None, None, None),
+    };
+    let crash_count = change.crash_count(accepted.row.crash_count);
+    values.extend([
+        accepted.settlement.fence.job_id.into(),
+        Value::Int(due_in),
+        Value::Int(deferred_for),
+        Value::Int(attempts.map(i64::from)),
+        Value::count(crash_count),
+        Value::from(crash_count > 0),
+        Value::opt_text(error),
+    ]);
+}
+
+const RECORD_ATTEMPTS: Stmt = Stmt::shared(
+    "recording attempts",
+    "INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, \
+     queue_wait_us, error_class, error) VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/",
+);
+
+/// Keeps the records of attempts.
+pub(crate) async fn record_attempts(conn: &mut dyn Conn, attempts: &[&AttemptRecord]) -> Result<(), StoreError> {
+    conn.run_each(&RECORD_ATTEMPTS, attempts, |attempt, values| {
+        values.extend([
+            attempt.job_id.into(),
+            Value::count(attempt.version),
+            Value::count(attempt.attempt),
+            attempt.node.into(),
+            attempt.status.as_str().into(),
+            attempt.timing.started_at.into(),
+            attempt.timing.ended_at.into(),
+            Value::micros(attempt.timing.duration),
+            Value::micros(attempt.timing.queue_wait),
+            Value::opt_text(attempt.error_class.as_deref()),
+            Value::opt_text(attempt.error.as_deref()),
+        ]);
+    })
+    .await?;
+    Ok(())
+}
+
+/// An alert about the same job and error is recorded once in [`ALERT_QUIET`].
+const RECORD_ALERTS: Stmt = Stmt::per_dialect(
+    "recording alerts",
+    "INSERT INTO scheduler_dlq_alert (job_id, error_hash, alert_sent_at, alert_count) \
+     VALUES /*each*/(?, ?, /*now*/, 1)/*end*/ \
+     ON CONFLICT (job_id, error_hash) DO UPDATE SET alert_sent_at = excluded.alert_sent_at, \
+     alert_count = alert_count + 1 WHERE alert_sent_at <= excluded.alert_sent_at - 3600000000",
+);
+
+const _: () = assert!(ALERT_QUIET.as_micros() == 3_600_000_000, "the statement above spells the quiet time");

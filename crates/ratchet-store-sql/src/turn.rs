@@ -1,0 +1,22 @@
+//! One cycle of a node under load.
+
+use ratchet_core::store::Turn;
+use ratchet_core::{ClaimRequest, Settlement, StoreError};
+
+use crate::claim::claim;
+use crate::conn::Conn;
+use crate::settle::settle;
+
+/// Settles what has ended, then claims for the room there is; in this order, because the other one deadlocks.
+pub async fn turn(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+    request: Option<&ClaimRequest>,
+) -> Result<Turn, StoreError> {
+    let settled = settle(conn, settlements).await?;
+    let claimed = match request {
+        Some(request) => claim(conn, request).await?,
+        None => Vec::new(),
+    };
+    Ok(Turn { settled, claimed })
+}

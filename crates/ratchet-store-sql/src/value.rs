@@ -1,0 +1,101 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ratchet_core::{JobId, JobState, JsonText, NodeId};
+
+/// A value that is bound to a statement.
+///
+/// Each kind holds an `Option`, because some databases need to know the type of a NULL.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Int(Option<i64>),
+    /// A fraction.
+    Real(Option<f64>),
+    /// Yes or no.
+    Bool(Option<bool>),
+    /// Text.
+    Text(Option<Arc<str>>),
+    /// Bytes; ids are sixteen of them.
+    Bytes(Option<Vec<u8>>),
+    /// A point in time, with microsecond precision.
+    Time(Option<Timestamp>),
+    /// JSON text.
+    Json(Option<Arc<str>>),
+}
+
+impl Value {
+    /// A count, an index or a version.
+    pub fn count(number: impl TryInto<i64>) -> Self {
+        Self::Int(Some(number.try_into().unwrap_or(i64::MAX)))
+    }
+
+    /// Text, or NULL.
+    pub fn opt_text(text: Option<&str>) -> Self {
+        Self::Text(text.map(Into::into))
+    }
+
+    /// JSON, or NULL.
+    pub fn opt_json(text: Option<&str>) -> Self {
+        Self::Json(text.map(Into::into))
+    }
+
+    /// Time, or NULL.
+    pub fn opt_time(time: Option<Timestamp>) -> Self {
+        Self::Time(time)
+    }
+
+    /// A duration in microseconds, cut to a thousand years so that adding it to a time cannot overflow.
+    pub fn micros(duration: Duration) -> Self {
+        Self::Int(Some(micros(duration)))
+    }
+}
+
+/// Microseconds of a duration, cut to a thousand years.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    const MICROS_MAX: i64 = 1_000 * 365 * 24 * 60 * 60 * 1_000_000;
+    i64::try_from(duration.as_micros()).unwrap_or(MICROS_MAX).min(MICROS_MAX)
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(Some(text.into()))
+    }
+}
+
+impl From<JobState> for Value {
+    fn from(state: JobState) -> Self {
+        Self::from(state.as_str())
+    }
+}
+
+impl From<JobId> for Value {
+    fn from(id: JobId) -> Self {
+        Self::Bytes(Some(id.as_bytes().to_vec()))
+    }
+}
+
+impl From<NodeId> for Value {
+    fn from(id: NodeId) -> Self {
+        Self::Bytes(Some(id.as_bytes().to_vec()))
+    }
+}
+
+impl From<&JsonText> for Value {
+    fn from(json: &JsonText) -> Self {
+        Self::Json(Some(json.as_str().into()))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(yes: bool) -> Self {
+        Self::Bool(Some(yes))
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(time: Timestamp) -> Self {
+        Self::Time(Some(time))
+    }
+}

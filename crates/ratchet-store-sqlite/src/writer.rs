@@ -1,0 +1,76 @@
+//! The one connection that writes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ratchet_core::StoreError;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, SqliteConnection};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::error::store_error;
+
+/// How a transaction begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// With the file's write lock.
+    Immediate,
+    /// Without; the first write takes the lock, or fails if another process has written since the first read.
+    Deferred,
+}
+
+impl Begin {
+    pub(crate) const fn statement(self) -> &'static str {
+        match self {
+            Self::Immediate => "BEGIN IMMEDIATE",
+            Self::Deferred => "BEGIN DEFERRED",
+        }
+    }
+}
+
+/// The connection, one user at a time.
+///
+/// A future that is dropped inside a transaction leaves none behind: the driver's transaction is rolled back when it is
+/// dropped, before the lock is given back, and its thread undoes a BEGIN that nobody has heard of.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    options: SqliteConnectOptions,
+    conn: Mutex<Option<SqliteConnection>>,
+    /// Set when the connection is of no more use.
+    broken: AtomicBool,
+}
+
+impl Writer {
+    pub(crate) fn new(options: SqliteConnectOptions) -> Self {
+        Self { options, conn: Mutex::new(None), broken: AtomicBool::new(false) }
+    }
+
+    /// Waits for whoever uses the connection; opens it if it is not open.
+    pub(crate) async fn lock(&self) -> Result<WriterGuard<'_>, StoreError> {
+        let mut conn = self.conn.lock().await;
+        if self.broken.swap(false, Ordering::SeqCst) {
+            *conn = None;
+        }
+        if conn.is_none() {
+            *conn = Some(self.options.connect().await.map_err(|error| store_error("opening the database", error))?);
+        }
+        Ok(WriterGuard { conn })
+    }
+
+    /// Classifies an error of BEGIN or COMMIT; if the connection has died, the next user opens it anew.
+    pub(crate) fn failed(&self, doing: &'static str, error: sqlx::Error) -> StoreError {
+        if matches!(error, sqlx::Error::WorkerCrashed) {
+            self.broken.store(true, Ordering::SeqCst);
+        }
+        store_error(doing, error)
+    }
+}
+
+pub(crate) struct WriterGuard<'a> {
+    conn: MutexGuard<'a, Option<SqliteConnection>>,
+}
+
+impl WriterGuard<'_> {
+    pub(crate) fn conn(&mut self) -> &mut SqliteConnection {
+        self.conn.as_mut().expect("it was opened when it was locked")
+    }
+}
