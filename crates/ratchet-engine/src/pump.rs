@@ -195,7 +195,7 @@ impl Pump {
         if !self.settlements.is_empty() {
             by(self.timers.settle);
         }
-        if self.claims_allowed() {
+        if self.claims_allowed() && self.slots.free() > 0 {
             by(self.timers.poll.max(self.timers.claim_again));
             if let Some(due) = self.timers.due {
                 by(due.max(self.timers.claim_again));
@@ -219,23 +219,22 @@ impl Pump {
         !self.settlements.is_empty() && (now >= self.timers.settle || (gathered && self.timers.failures == 0))
     }
 
+    /// Whether the node may claim at all.
     fn claims_allowed(&self) -> bool {
         let standing = *self.standing.borrow();
-        self.drain.borrow().is_none()
-            && !standing.fenced
-            && self.timers.refused != Some(standing.node)
-            && self.slots.free() > 0
+        self.drain.borrow().is_none() && !standing.fenced && self.timers.refused != Some(standing.node)
     }
 
-    /// Whether it is time to look for work.
-    pub(super) fn may_claim(&self, now: Instant) -> bool {
+    /// Whether it is time to look for work, and there is room for it.
+    fn may_claim(&self, now: Instant) -> bool {
+        self.slots.free() > 0 && self.is_time_to_claim(now)
+    }
+
+    /// Whether a turn should claim, if it finds or makes room: it is time, or work has been flowing.
+    pub(super) fn is_time_to_claim(&self, now: Instant) -> bool {
         let due = self.timers.due.is_some_and(|due| due <= now);
-        (self.timers.poll <= now || due) && self.timers.claim_again <= now && self.claims_allowed()
-    }
-
-    /// Whether a turn that settles should claim along: work was flowing, and there will be room.
-    pub(super) fn claims_along(&self, now: Instant) -> bool {
-        self.may_claim(now) || (self.timers.flowing && self.timers.claim_again <= now && self.claims_allowed())
+        let wanted = self.timers.poll <= now || due || (self.timers.flowing && !self.settlements.is_empty());
+        wanted && self.timers.claim_again <= now && self.claims_allowed()
     }
 
     fn heed_wakeups(&mut self) {

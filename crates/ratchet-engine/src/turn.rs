@@ -18,7 +18,8 @@ impl Pump {
     pub(super) async fn turn(&mut self) {
         let now = Instant::now();
         let count = self.settlements.len().min(SETTLE_TOGETHER);
-        let request = self.claims_along(now).then(|| self.claim_request(count));
+        let wanted = self.is_time_to_claim(now).then(|| self.claim_request(count));
+        let request = wanted.filter(|request| request.limit > 0);
         self.counters.turns.add(1);
         match self.try_turn(count, request.as_ref()).await {
             Ok(turn) => {

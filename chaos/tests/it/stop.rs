@@ -1,0 +1,71 @@
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use ratchet::sqlite::sqlx::{self, Connection};
+use ratchet::{AttemptStatus, JobState};
+use ratchet_chaos::Deal;
+
+use crate::node::{Node, Site, until};
+
+/// Stops a process at a moment when it does not hold the database's write lock: a probe write shows it.
+async fn stop_without_the_lock(site: &Site, node: &Node) {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&site.database).busy_timeout(Duration::ZERO);
+    let mut probe = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+    loop {
+        node.signal(Signal::SIGSTOP);
+        let free = sqlx::raw_sql("BEGIN IMMEDIATE; ROLLBACK").execute(&mut probe).await.is_ok();
+        if free {
+            return;
+        }
+        node.signal(Signal::SIGCONT);
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_node_that_goes_on_after_its_grace_writes_nothing() {
+    let site = Site::new().await;
+    let mut sleeper = site.node();
+    let ids = site.submit(Deal::Work(700), 10).await;
+    until("ten begun jobs", async || site.runs().len() == 10).await;
+    stop_without_the_lock(&site, &sleeper).await;
+    let other = site.node();
+    until("the jobs' end elsewhere", async || site.count(JobState::Succeeded).await == 10).await;
+    let settled: Vec<_> = site.in_state(JobState::Succeeded).await;
+    sleeper.signal(Signal::SIGCONT);
+    until("ten conflicts", async || sleeper.stats()["conflicts"] == 10).await;
+    assert_eq!(sleeper.stats()["settled"], 0, "its late results changed nothing");
+    until("its new incarnation", async || sleeper.stats()["reincarnations"] == 1).await;
+    assert_eq!(site.in_state(JobState::Succeeded).await, settled, "not a field of any job changed");
+    for id in ids {
+        let attempts = site.client.attempts(id).await.unwrap();
+        let told: Vec<_> = attempts.iter().map(|attempt| (attempt.status, attempt.node)).collect();
+        assert_eq!(told, [(AttemptStatus::Crashed, sleeper.id), (AttemptStatus::Succeeded, other.id)]);
+    }
+    sleeper.quit();
+    other.quit();
+}
+
+#[tokio::test]
+async fn fail_and_retry_and_claim_while_it_slept_do_not_let_a_stopped_node_finish() {
+    let site = Site::new().await;
+    let mut sleeper = site.node();
+    let id = site.submit(Deal::FailSecond(500), 1).await[0];
+    until("its begin", async || site.runs().len() == 1).await;
+    stop_without_the_lock(&site, &sleeper).await;
+    let other = site.node();
+    // Elsewhere: rescued, claimed, failed, retried by hand, claimed again and running.
+    until("its failure", async || site.count(JobState::Failed).await == 1).await;
+    assert!(site.client.retry(id).await.unwrap());
+    until("its third run", async || site.runs()[&id] == 3).await;
+    let running = site.client.find(id).await.unwrap().unwrap();
+    assert_eq!((running.state, running.picked_by), (JobState::Running, Some(other.id)));
+    sleeper.signal(Signal::SIGCONT);
+    until("the conflict", async || sleeper.stats()["conflicts"] == 1).await;
+    until("its success", async || site.count(JobState::Succeeded).await == 1).await;
+    let done = site.client.find(id).await.unwrap().unwrap();
+    assert_eq!(done.result.unwrap().decode::<u32>().unwrap(), other.pid());
+    assert_eq!(sleeper.stats()["settled"], 0);
+    sleeper.quit();
+    other.quit();
+}
