@@ -1,0 +1,82 @@
+use async_trait::async_trait;
+use ratchet_core::page::JobFilter;
+use ratchet_core::store::{ControlStore, Replacement, SubmitUnit, Transitioned};
+use ratchet_core::{JobId, JobState, NewJob, StoreError};
+
+use super::{BrokenStore, Flaw};
+
+#[async_trait]
+impl ControlStore for BrokenStore {
+    async fn cancel(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        if self.has(Flaw::ControlsNothing) {
+            return Ok(None);
+        }
+        let done = self.inner.cancel(id).await?;
+        self.answer(id, done).await
+    }
+
+    async fn pause(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        if self.has(Flaw::ControlsNothing) {
+            return Ok(None);
+        }
+        let done = self.inner.pause(id).await?;
+        self.answer(id, done).await
+    }
+
+    async fn resume(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        if self.has(Flaw::ControlsNothing) {
+            return Ok(None);
+        }
+        let mut done = self.inner.resume(id).await?;
+        if self.has(Flaw::ResumeRevives)
+            && let Some(done) = &mut done
+            && done.job.state == JobState::Failed
+            && let Some(revived) = self.inner.retry(id).await?
+        {
+            done.job = revived.job;
+        }
+        self.answer(id, done).await
+    }
+
+    async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        let before = self.inner_job(id).await;
+        let done = self.inner.retry(id).await?;
+        if let (Some(before), Some(done)) = (before, &done) {
+            let mut seen = self.seen();
+            seen.errors.insert(id, before.last_error);
+            seen.versions.insert(id, done.job.version);
+        }
+        self.answer(id, done).await
+    }
+
+    async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        if self.has(Flaw::ControlsNothing) {
+            return Ok(None);
+        }
+        let done = self.inner.release(id).await?;
+        self.seen().released.insert(id);
+        self.answer(id, done).await
+    }
+
+    async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
+        if !self.has(Flaw::ReplacesInSteps) {
+            return self.inner.replace(old, new).await;
+        }
+        let canceled = self.inner.cancel(old).await?;
+        let outcome = self.inner.submit(&[SubmitUnit { jobs: vec![new.clone()] }]).await?.remove(0)?;
+        Ok(canceled.map_or(Replacement::Existing(outcome[0].id()), Replacement::Replaced))
+    }
+}
+
+impl BrokenStore {
+    async fn answer(&self, id: JobId, done: Option<Transitioned>) -> Result<Option<Transitioned>, StoreError> {
+        if self.has(Flaw::NoGuard) && done.is_none() {
+            let job = match self.inner_job(id).await {
+                Some(job) => Some(job),
+                None => self.inner.list(&JobFilter::default(), None, 1).await?.items.pop(),
+            };
+            return Ok(job.map(|job| Transitioned { from: job.place(), job }));
+        }
+        Ok(done.map(|done| Transitioned { from: done.from, job: self.shown(done.job) }))
+    }
+}

@@ -1,0 +1,341 @@
+//! Stores that break one rule each, to prove that the suite notices.
+//!
+//! A [`BrokenStore`] stands before a good store, passes everything on, and has one [`Flaw`].
+
+mod cluster;
+mod control;
+mod jobs;
+mod query;
+mod turn;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ratchet_core::record::JobRecord;
+use ratchet_core::{BusinessKey, Claim, IdempotencyKey, JobId, Kind, NodeId, QueueName, Store};
+
+macro_rules! flaws {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// The rule that a broken store breaks.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Flaw {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Flaw {
+            /// Every flaw.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+flaws! {
+    // Submitting, reading, deleting.
+    /// Stores no params, tags, principal, callbacks and origin.
+    LosesSpec,
+    /// Replaces what is not ASCII.
+    MangledText,
+    /// Stores no JSON and no text over ten thousand bytes.
+    LosesLargeText,
+    /// Turns integers into floating point numbers.
+    RoundsNumbers,
+    /// Folds keys to lower case and trims them.
+    FoldsKeys,
+    /// Touches every new job, so that its version is not zero.
+    TouchesTwice,
+    /// Runs everything at once: no delays.
+    LosesDelay,
+    /// Forgets given times.
+    ClampsTime,
+    /// Starts waiting jobs at once.
+    IgnoresStart,
+    /// Finds jobs in its own order.
+    FindsInItsOwnOrder,
+    /// Finds a job for any id.
+    FindsNeighbours,
+    /// Handles no more than five hundred of anything.
+    StopsAtFiveHundred,
+    /// Refuses to do nothing.
+    RefusesNothing,
+    /// Stores each job of a unit alone.
+    SplitsUnits,
+    /// Stores nothing after a refused unit.
+    StopsAtRefusal,
+    /// Refuses jobs that are already there.
+    RefusesResubmit,
+    /// Stores jobs again that are already there.
+    ResubmitsAfresh,
+    /// Says that it deleted, and did not.
+    DeletesNothing,
+    /// Deletes live jobs too.
+    DeletesAnything,
+    /// Deletes the history of all jobs with one.
+    DeletesAllHistory,
+    // Keys.
+    /// Stores no business keys.
+    ForgetsBusinessKeys,
+    /// Never frees a business key.
+    KeepsBusinessKeys,
+    /// Finds the last holder for any business key.
+    MixesKeys,
+    /// Stores no idempotency keys.
+    ForgetsIdempotency,
+    /// Frees an idempotency key when its job is deleted.
+    IdempotencyDiesWithJob,
+    /// Looks at the business key of a job that another stands for.
+    ExistingTakesKey,
+    /// Takes one key for all jobs without.
+    InventsKeys,
+    // Claiming.
+    /// Hands out a claimed job again.
+    ClaimsTwice,
+    /// Shows a claimed job as it was before.
+    ClaimsShowThePast,
+    /// Takes ten times what was asked for.
+    IgnoresLimit,
+    /// Answers an empty poll with an error.
+    ErrsWhenEmpty,
+    /// Claims every kind.
+    IgnoresKinds,
+    /// Claims from every queue.
+    IgnoresQueues,
+    /// Claims in the wrong order.
+    ReversesClaims,
+    /// Claims the last instead of the first.
+    TakesTheLast,
+    /// Knows no ageing.
+    IgnoresAgeing,
+    /// Ages even when told not to.
+    AlwaysAges,
+    /// Claims all jobs on probation.
+    IgnoresProbation,
+    /// Lets nodes claim that are not alive.
+    SwallowsConflicts,
+    /// Settles and claims in two transactions.
+    TurnsInTwo,
+    /// Claims before it settles.
+    ClaimsFirst,
+    /// Claims paused jobs.
+    ClaimsPaused,
+    /// Knows no next due time.
+    NeverDue,
+    /// Takes any kind, queue and probation for the next due.
+    AnythingIsDue,
+    // Settling.
+    /// Settles by whatever fence the row has now.
+    NoFence,
+    /// Checks the version but not the owner.
+    IgnoresOwner,
+    /// Says that every settlement was applied.
+    SaysApplied,
+    /// Starts the version anew when a job is retried.
+    ForgetsVersion,
+    /// Counts attempts and crashes twice.
+    CountsTwice,
+    /// Stores no results.
+    LosesResult,
+    /// Stores `null` for no result.
+    InventsResult,
+    /// Takes a deferral for a failed attempt.
+    DeferConsumesAttempt,
+    /// Puts off what was deferred by nothing.
+    SnoozesAnyway,
+    /// Keeps the crash count for ever.
+    NeverForgivesCrashes,
+    /// Remembers the owner of what went back.
+    KeepsOwner,
+    /// One stale settlement makes all stale.
+    PoisonsNeighbours,
+    /// Does not recognise what it wrote.
+    ForgetsItsOwn,
+    /// Takes any end for its own.
+    MaybeMeansYes,
+    /// Stores no callbacks.
+    LosesCallbacks,
+    /// Stores callbacks of settlements that changed nothing.
+    EffectsFromTheList,
+    /// Frees keys by settlements that changed nothing.
+    FreesFromTheList,
+    /// Records no attempts.
+    LosesAttempts,
+    /// Shows every attempt twice.
+    RecordsTwice,
+    /// Shows attempts of all jobs.
+    MixesAttempts,
+    /// Counts an alert for every settlement.
+    AlertsAlways,
+    /// Knows one alert at most.
+    AlertsOnce,
+    // Control.
+    /// Says that a verb worked where it may not.
+    NoGuard,
+    /// Does nothing when asked.
+    ControlsNothing,
+    /// Cancels a running job without a record.
+    CancelsWithoutRecord,
+    /// Records an attempt for every cancelled job.
+    InventsAttempts,
+    /// Resumes every job as PENDING.
+    ResumeRevives,
+    /// Keeps the error of a retried job.
+    RetryKeepsError,
+    /// Lets a released job count as waiting since it was submitted.
+    ReleaseKeepsTime,
+    /// Replaces in several transactions.
+    ReplacesInSteps,
+    // Nodes and leases.
+    /// Registers no nodes through the pulse.
+    DeafPulse,
+    /// Registers every node that beats.
+    BeatsRegister,
+    /// Accepts heartbeats and forgets them.
+    ForgetsBeats,
+    /// Lists nodes in the order of their ids.
+    ListsNodesById,
+    /// Deregisters nobody.
+    KeepsNodes,
+    /// Loses names of nodes.
+    LosesNodeNames,
+    /// Finds no orphans.
+    FindsNoOrphans,
+    /// Takes every running job for an orphan.
+    OrphansEverything,
+    /// Knows no grace.
+    NoGrace,
+    /// Knows a grace of an hour.
+    LongGrace,
+    /// Returns all orphans at once.
+    OrphansWithoutLimit,
+    /// Lets anyone look for orphans.
+    AnyoneObserves,
+    /// Keeps dead nodes for ever.
+    KeepsTheDead,
+    /// Shows no running jobs.
+    ReconcilesNothing,
+    /// Shows the running jobs of all nodes.
+    ReconcilesEverything,
+    /// Loses progress.
+    LosesProgress,
+    /// Writes progress by any fence.
+    UnfencedProgress,
+    /// Has a clock that does not move.
+    StoppedClock,
+    /// Gives a lease to anyone.
+    LeaseForAll,
+    /// Renews no lease.
+    LeaseNeverRenewed,
+    /// Never takes a lease back.
+    LeaseForEver,
+    /// Releases no lease.
+    KeepsLeases,
+    /// Lets anyone release a lease.
+    AnyoneReleases,
+    // Queues and queries.
+    /// Pauses no queue.
+    IgnoresQueuePause,
+    /// Says that it paused and resumed, always.
+    AlwaysSaysPaused,
+    /// Cancels the jobs of a queue that is paused.
+    CancelsWithQueue,
+    /// Lists no queue without live jobs.
+    HidesEmptyQueues,
+    /// Lists the oldest first.
+    ListsOldestFirst,
+    /// Lists all jobs whatever the filter.
+    IgnoresFilters,
+    /// Lists a job once for each of its tags.
+    ListsPerTag,
+    /// Begins every page at the start.
+    ForgetsCursor,
+    /// Says that there is a next page after a full one.
+    AlwaysMore,
+    /// Accepts any limit.
+    AnyLimit,
+    /// Counts states without jobs.
+    CountsNothing,
+}
+
+/// A good store with one flaw.
+#[derive(Debug)]
+pub struct BrokenStore {
+    inner: Arc<dyn Store>,
+    flaw: Flaw,
+    seen: Mutex<Seen>,
+}
+
+/// What a broken store remembers to do wrong later.
+#[derive(Debug, Default)]
+struct Seen {
+    jobs: Vec<JobId>,
+    keys: BTreeMap<BusinessKey, JobId>,
+    once: BTreeMap<IdempotencyKey, JobId>,
+    kinds: BTreeSet<Kind>,
+    queues: BTreeSet<QueueName>,
+    nodes: BTreeSet<NodeId>,
+    claims: Vec<Claim>,
+    owners: BTreeMap<JobId, Option<NodeId>>,
+    crashes: BTreeMap<JobId, u32>,
+    errors: BTreeMap<JobId, Option<String>>,
+    versions: BTreeMap<JobId, u64>,
+    released: BTreeSet<JobId>,
+    settled: BTreeMap<JobId, u64>,
+    leases: BTreeMap<String, NodeId>,
+    started: Option<jiff::Timestamp>,
+    deleted: bool,
+}
+
+impl BrokenStore {
+    /// Puts a flaw before a good store.
+    pub fn new(inner: Arc<dyn Store>, flaw: Flaw) -> Self {
+        Self { inner, flaw, seen: Mutex::default() }
+    }
+
+    fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == flaw
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn inner_job(&self, id: JobId) -> Option<JobRecord> {
+        self.inner.find(&[id]).await.ok()?.pop()
+    }
+
+    /// The job as this store shows it.
+    fn shown(&self, mut job: JobRecord) -> JobRecord {
+        let seen = self.seen();
+        match self.flaw {
+            Flaw::NeverForgivesCrashes => {
+                job.crash_count = job.crash_count.max(seen.crashes.get(&job.id).copied().unwrap_or(0));
+            }
+            Flaw::KeepsOwner if job.picked_by.is_none() => {
+                job.picked_by = seen.owners.get(&job.id).copied().flatten();
+            }
+            Flaw::RetryKeepsError if job.last_error.is_none() => {
+                job.last_error = seen.errors.get(&job.id).cloned().flatten();
+            }
+            Flaw::ReleaseKeepsTime if seen.released.contains(&job.id) => job.scheduled_time = job.created_at,
+            Flaw::ForgetsVersion => job.version -= seen.versions.get(&job.id).copied().unwrap_or(0),
+            Flaw::CancelsWithoutRecord => {
+                job.timing = job.timing.filter(|_| job.state != ratchet_core::JobState::Canceled)
+            }
+            Flaw::MangledText => {
+                job.last_error = job.last_error.map(|text| mangled(&text));
+            }
+            Flaw::LosesLargeText => job.result = job.result.filter(|result| result.as_str().len() < 10_000),
+            _ => {}
+        }
+        job
+    }
+}
+
+impl Store for BrokenStore {
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+}
+
+fn mangled(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
+}

@@ -1,0 +1,128 @@
+use async_trait::async_trait;
+use ratchet_core::node::QueueRecord;
+use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::record::{AttemptRecord, JobRecord, Timing};
+use ratchet_core::store::{QueryStore, QueueStore, StateCounts};
+use ratchet_core::{AttemptStatus, JobId, JobState, NodeId, QueueName, StoreError};
+
+use super::{BrokenStore, Flaw, mangled};
+
+#[async_trait]
+impl QueryStore for BrokenStore {
+    async fn list(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<JobRecord>, StoreError> {
+        let (mut filter, mut after, mut limit) = (filter.clone(), after, limit);
+        match self.flaw {
+            Flaw::IgnoresFilters => filter = JobFilter::default(),
+            Flaw::ForgetsCursor => after = None,
+            Flaw::AnyLimit => limit = limit.clamp(1, 1_000),
+            _ => {}
+        }
+        let mut page = self.inner.list(&filter, after, limit).await?;
+        match self.flaw {
+            Flaw::ListsOldestFirst => page.items.reverse(),
+            Flaw::ListsPerTag => {
+                page.items =
+                    page.items.into_iter().flat_map(|job| vec![job.clone(); job.spec.tags.len().max(1)]).collect();
+            }
+            Flaw::AlwaysMore if page.items.len() == limit => page.next = page.items.last().map(|job| JobCursor(job.id)),
+            _ => {}
+        }
+        Ok(page)
+    }
+
+    async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
+        let mut counts = self.inner.count_by_state().await?;
+        if self.has(Flaw::CountsNothing) {
+            for state in JobState::ALL {
+                counts.entry(state).or_default();
+            }
+        }
+        Ok(counts)
+    }
+
+    async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
+        let mut attempts = self.inner.attempts(id).await?;
+        match self.flaw {
+            Flaw::RecordsTwice => attempts = attempts.iter().flat_map(|a| [a.clone(), a.clone()]).collect(),
+            Flaw::MixesAttempts => {
+                attempts.clear();
+                let all = self.seen().jobs.clone();
+                for job in all {
+                    attempts.extend(self.inner.attempts(job).await?);
+                }
+            }
+            Flaw::CancelsWithoutRecord => attempts.retain(|attempt| attempt.status != AttemptStatus::Canceled),
+            Flaw::InventsAttempts if attempts.is_empty() => attempts.extend(self.invented(id).await),
+            Flaw::DeletesAllHistory if self.seen().deleted => attempts.clear(),
+            Flaw::MangledText => {
+                for attempt in &mut attempts {
+                    attempt.error = attempt.error.take().map(|text| mangled(&text));
+                }
+            }
+            _ => {}
+        }
+        Ok(attempts)
+    }
+
+    async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {
+        let count = self.inner.alert_count(id).await?;
+        Ok(match self.flaw {
+            Flaw::AlertsAlways => self.seen().settled.get(&id).copied().unwrap_or(0),
+            Flaw::AlertsOnce => count.min(1),
+            _ => count,
+        })
+    }
+}
+
+impl BrokenStore {
+    async fn invented(&self, id: JobId) -> Option<AttemptRecord> {
+        let job = self.inner_job(id).await?;
+        let (at, zero) = (job.created_at, std::time::Duration::ZERO);
+        Some(AttemptRecord {
+            job_id: id,
+            version: job.version,
+            attempt: 1,
+            node: NodeId(uuid::Uuid::nil()),
+            status: AttemptStatus::Canceled,
+            timing: Timing { started_at: at, ended_at: at, duration: zero, queue_wait: zero },
+            error_class: None,
+            error: None,
+        })
+    }
+}
+
+#[async_trait]
+impl QueueStore for BrokenStore {
+    async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        match self.flaw {
+            Flaw::IgnoresQueuePause => Ok(true),
+            Flaw::AlwaysSaysPaused => self.inner.pause_queue(queue).await.map(|_| true),
+            Flaw::CancelsWithQueue => {
+                let filter = JobFilter { queue: Some(queue.clone()), ..JobFilter::default() };
+                for job in self.inner.list(&filter, None, 1_000).await?.items {
+                    self.inner.cancel(job.id).await?;
+                }
+                self.inner.pause_queue(queue).await
+            }
+            _ => self.inner.pause_queue(queue).await,
+        }
+    }
+
+    async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        let resumed = self.inner.resume_queue(queue).await?;
+        Ok(resumed || self.has(Flaw::AlwaysSaysPaused))
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        let mut queues = self.inner.queues().await?;
+        if self.has(Flaw::HidesEmptyQueues) {
+            queues.retain(|queue| !queue.live.is_empty());
+        }
+        Ok(queues)
+    }
+}

@@ -1,0 +1,273 @@
+//! The list of all cases: one line each, with the flaws that must turn it red.
+
+use crate::Case;
+use crate::broken::Flaw;
+use crate::{
+    claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races, random, replace,
+    retry, settle, submit, texts, walk,
+};
+
+/// Hands the list to [`expand_cases!`](crate::expand_cases).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! list_cases {
+    ($($how:tt)*) => { $crate::expand_cases! { [$($how)*]
+        submit::a_submitted_job_comes_back_as_it_was_given [LosesSpec],
+        submit::a_callbacks_origin_comes_back_as_it_was_given [LosesSpec],
+        submit::a_new_job_is_pending_at_version_zero [TouchesTwice],
+        submit::a_delayed_job_is_due_after_its_delay [LosesDelay],
+        submit::a_given_time_is_kept_even_in_the_past [ClampsTime],
+        submit::a_job_may_start_waiting [IgnoresStart],
+        submit::jobs_are_found_in_the_order_of_the_ids [FindsInItsOwnOrder],
+        submit::unknown_ids_are_left_out [FindsNeighbours],
+        submit::two_thousand_jobs_are_stored_in_one_call_and_found [StopsAtFiveHundred],
+        submit::submitting_nothing_is_no_error [RefusesNothing],
+        submit::a_unit_stands_or_falls_as_a_whole [SplitsUnits],
+        submit::a_unit_cannot_take_one_business_key_twice [SplitsUnits, ForgetsBusinessKeys],
+        submit::a_refused_unit_leaves_its_keys_free [SplitsUnits],
+        submit::a_refused_unit_does_not_harm_its_neighbours [StopsAtRefusal],
+        submit::a_unit_submitted_again_is_reported_as_created [RefusesResubmit, ExistingTakesKey],
+        submit::a_job_submitted_again_keeps_what_became_of_it [RefusesResubmit, ResubmitsAfresh],
+
+        texts::multibyte_texts_come_back [MangledText],
+        texts::texts_at_their_limits_come_back [MangledText, LosesLargeText],
+        texts::a_payload_at_its_limit_comes_back [LosesLargeText],
+        texts::json_comes_back_by_value [RoundsNumbers],
+        texts::a_result_at_its_limit_comes_back [LosesLargeText],
+        texts::a_long_multibyte_error_comes_back [MangledText],
+        texts::keys_are_compared_exactly [FoldsKeys],
+        texts::a_nodes_name_and_info_come_back [LosesNodeNames],
+
+        delete::a_terminal_job_is_deleted_with_its_history [DeletesNothing, AlertsAlways],
+        delete::deleting_one_job_leaves_the_others [DeletesNothing, DeletesAllHistory],
+        delete::a_live_job_is_not_deleted [DeletesNothing, DeletesAnything],
+        delete::deleting_an_unknown_job_says_false [DeletesNothing],
+        delete::an_idempotency_key_outlives_its_job [ForgetsIdempotency, IdempotencyDiesWithJob],
+
+        keys::a_business_key_is_held_while_its_job_is_pending_running_or_deferred [ForgetsBusinessKeys],
+        keys::a_business_key_is_held_through_pause_and_resume [ForgetsBusinessKeys, ControlsNothing],
+        keys::a_business_key_is_held_while_its_job_waits [ForgetsBusinessKeys, IgnoresStart],
+        keys::a_business_key_is_free_after_success [KeepsBusinessKeys],
+        keys::a_business_key_is_free_after_failure [KeepsBusinessKeys],
+        keys::a_business_key_is_free_after_cancellation [KeepsBusinessKeys],
+        keys::a_job_paused_after_its_failure_holds_no_key [KeepsBusinessKeys, ResumeRevives],
+        keys::a_retried_job_takes_its_key_again_and_frees_it_once [ForgetsBusinessKeys, KeepsBusinessKeys],
+        keys::a_retry_is_refused_while_another_job_holds_the_key [ForgetsBusinessKeys],
+        keys::each_business_key_finds_its_own_job [MixesKeys, KeepsBusinessKeys],
+        keys::an_idempotency_key_stands_for_its_first_job [ForgetsIdempotency],
+        keys::an_idempotency_key_counts_within_one_call [ForgetsIdempotency],
+        keys::a_key_of_a_refused_unit_is_free_for_the_next_of_the_same_call [SplitsUnits],
+        keys::a_job_that_stands_for_another_takes_no_business_key [ForgetsIdempotency, ExistingTakesKey],
+        keys::jobs_without_keys_do_not_meet [InventsKeys],
+
+        claim::a_job_is_claimed_once [ClaimsTwice],
+        claim::a_claim_sets_owner_time_and_version [ClaimsShowThePast, TouchesTwice],
+        claim::a_claim_carries_the_whole_job [LosesSpec],
+        claim::a_claim_takes_no_more_than_its_limit [IgnoresLimit],
+        claim::a_claim_takes_no_more_than_a_pool_has_room_for [IgnoresLimit],
+        claim::pools_have_room_each_for_itself [IgnoresLimit, ReversesClaims, IgnoresKinds],
+        claim::a_poll_that_finds_nothing_is_empty [ErrsWhenEmpty],
+        claim::a_job_is_claimed_when_its_time_has_come [LosesDelay],
+        claim::only_pending_jobs_are_claimed [ClaimsTwice, ClaimsPaused, IgnoresStart],
+        claim::only_kinds_of_the_pool_are_claimed [IgnoresKinds],
+        claim::only_jobs_of_the_pools_queue_are_claimed [IgnoresQueues],
+        claim::a_job_on_probation_is_claimed_only_if_asked_for [IgnoresProbation],
+        claim::at_most_one_job_on_probation_is_claimed_at_a_time [IgnoresProbation],
+        claim::an_unregistered_node_claims_nothing [SwallowsConflicts],
+        claim::a_deregistered_node_claims_nothing [SwallowsConflicts, KeepsNodes],
+        claim::a_node_that_was_declared_dead_claims_nothing [SwallowsConflicts],
+        claim::a_turn_that_fails_settles_nothing [TurnsInTwo],
+        claim::a_turn_settles_before_it_claims [ClaimsFirst],
+
+        order::urgent_jobs_go_first [ReversesClaims],
+        order::a_limited_claim_takes_the_first_in_order [TakesTheLast],
+        order::among_equals_the_longest_due_goes_first [ReversesClaims, ClampsTime],
+        order::among_jobs_of_one_time_the_smallest_id_goes_first [ReversesClaims, ClampsTime],
+        order::an_old_job_beats_a_fresh_urgent_one [IgnoresAgeing, AlwaysAges],
+        order::without_boost_age_does_not_count [AlwaysAges],
+        order::a_deferred_job_goes_on_ageing [DeferConsumesAttempt, IgnoresAgeing],
+        order::a_rescheduled_job_ages_from_its_new_time [LosesDelay],
+        order::claims_follow_a_brute_force_model [
+            ReversesClaims, IgnoresAgeing, AlwaysAges, IgnoresProbation, IgnoresLimit, DeferConsumesAttempt, LosesDelay,
+        ],
+
+        next_due::nothing_is_due_in_an_empty_store [AnythingIsDue],
+        next_due::the_earliest_time_is_the_next [NeverDue, AnythingIsDue],
+        next_due::a_job_that_is_due_already_leaves_no_time [NeverDue],
+        next_due::a_deferred_job_is_due_at_the_end_of_its_deferral [NeverDue, LosesDelay],
+        next_due::only_jobs_that_the_node_can_claim_count_as_next [NeverDue, AnythingIsDue],
+        next_due::a_job_on_probation_is_next_only_if_asked_for [NeverDue, AnythingIsDue],
+
+        settle::success_keeps_result_timing_and_attempts [LosesResult, CountsTwice, LosesAttempts],
+        settle::success_without_a_result_has_none [InventsResult],
+        settle::failure_keeps_error_timing_and_attempts [CountsTwice, LosesAttempts],
+        settle::a_rescheduled_job_waits_with_its_error_and_attempts [CountsTwice, LosesDelay],
+        settle::a_deferred_job_consumes_no_attempt_and_keeps_its_time [DeferConsumesAttempt, LosesDelay],
+        settle::a_job_deferred_by_nothing_can_run_at_once [SnoozesAnyway],
+        settle::a_rescued_job_counts_the_crash_and_keeps_its_time [CountsTwice],
+        settle::a_normally_ended_attempt_clears_the_crash_count [NeverForgivesCrashes],
+        settle::the_last_crash_ends_in_the_dead_letter_queue [CountsTwice],
+        settle::a_job_that_goes_back_has_no_owner [KeepsOwner, LosesProgress],
+        settle::a_node_whose_job_was_rescued_can_finish_nothing [NoFence, SaysApplied],
+        settle::an_earlier_claim_of_the_same_node_can_finish_nothing [NoFence, SaysApplied],
+        settle::another_node_cannot_finish_the_job [NoFence, IgnoresOwner],
+        settle::a_cancelled_job_can_be_finished_by_nobody [SaysApplied],
+        settle::an_unknown_job_can_be_finished_by_nobody [SaysApplied],
+        settle::a_fence_from_before_a_retry_stays_stale [ForgetsVersion, NoFence],
+        settle::a_fence_settles_once_even_in_one_call [SaysApplied, PoisonsNeighbours],
+        settle::a_stale_settlement_does_not_harm_its_neighbours [PoisonsNeighbours],
+        settle::hundreds_of_jobs_are_settled_in_one_turn [StopsAtFiveHundred],
+        settle::a_settlement_written_before_is_recognised [ForgetsItsOwn],
+        settle::a_settlement_that_was_not_written_before_is_written [MaybeMeansYes],
+        settle::an_end_that_somebody_else_wrote_is_not_taken_for_ones_own [MaybeMeansYes],
+
+        effects::a_callback_is_submitted_with_the_settlement [LosesCallbacks],
+        effects::a_callback_of_a_conflict_is_not_submitted [EffectsFromTheList],
+        effects::a_callback_is_submitted_once_when_its_settlement_is_repeated [EffectsFromTheList],
+        effects::a_conflict_frees_no_key [FreesFromTheList],
+        effects::a_conflict_frees_no_key_that_another_job_has_taken [FreesFromTheList],
+        effects::every_attempt_is_recorded_in_order [LosesAttempts, RecordsTwice],
+        effects::every_status_of_an_attempt_comes_back [LosesAttempts, CancelsWithoutRecord],
+        effects::a_settlement_without_an_attempt_records_none [InventsAttempts],
+        effects::attempts_of_two_jobs_do_not_mix [MixesAttempts],
+        effects::an_alert_is_recorded_once_an_hour [AlertsAlways, AlertsOnce],
+        effects::another_error_is_another_alert [AlertsOnce],
+        effects::only_a_dead_letter_alerts [AlertsAlways],
+
+        control::a_live_job_can_be_cancelled [ControlsNothing],
+        control::a_cancelled_attempt_is_recorded_with_its_timing [CancelsWithoutRecord],
+        control::a_job_cancelled_before_it_ran_has_no_attempt [InventsAttempts],
+        control::what_is_over_cannot_be_cancelled [NoGuard],
+        control::a_paused_job_goes_on_from_where_it_was [ControlsNothing, ClaimsPaused],
+        control::a_paused_job_keeps_its_attempts_error_and_deferral [ControlsNothing, LosesDelay],
+        control::a_failed_job_can_be_paused_and_is_failed_again_when_resumed [ResumeRevives, NoGuard],
+        control::pausing_a_paused_job_changes_nothing [NoGuard],
+        control::a_running_job_cannot_be_paused [NoGuard],
+        control::a_job_that_is_not_paused_cannot_be_resumed [NoGuard],
+        control::a_released_job_is_due_from_its_release [ControlsNothing, ReleaseKeepsTime],
+        control::a_job_released_before_its_time_keeps_its_time [ControlsNothing, LosesDelay],
+        control::a_job_is_released_once [NoGuard],
+        control::nothing_can_be_asked_of_an_unknown_job [NoGuard],
+
+        retry::a_retried_job_starts_afresh_and_is_due_now [RetryKeepsError, ForgetsVersion],
+        retry::a_retried_job_keeps_its_history_and_its_version_goes_on [ForgetsVersion, LosesAttempts],
+        retry::only_failed_jobs_can_be_retried [NoGuard],
+        retry::a_job_can_be_retried_again_and_again [NoGuard, CountsTwice],
+
+        replace::a_replaced_job_is_cancelled_and_names_its_successor [ReplacesInSteps],
+        replace::a_running_job_can_be_replaced_and_its_attempt_finishes_nothing [CancelsWithoutRecord, SaysApplied],
+        replace::a_waiting_or_paused_job_can_be_replaced [IgnoresStart],
+        replace::a_replacement_may_take_over_the_business_key [ForgetsBusinessKeys, KeepsBusinessKeys],
+        replace::a_refused_replacement_changes_nothing [ReplacesInSteps],
+        replace::what_is_over_cannot_be_replaced [ReplacesInSteps],
+        replace::an_unknown_job_cannot_be_replaced [ReplacesInSteps],
+        replace::a_replacement_with_a_used_idempotency_key_changes_nothing [ReplacesInSteps],
+        replace::a_replacement_asked_for_again_finds_the_first [ForgetsIdempotency],
+
+        cluster::a_registered_node_is_listed_alive [LosesNodeNames],
+        cluster::a_heartbeat_moves_the_time_and_nothing_else [ForgetsBeats],
+        cluster::the_most_recently_heard_of_node_is_listed_first [ListsNodesById, ForgetsBeats],
+        cluster::a_stranger_has_no_heartbeat [BeatsRegister],
+        cluster::a_node_can_register_through_its_pulse [DeafPulse],
+        cluster::a_deregistered_node_is_gone [KeepsNodes, BeatsRegister],
+        cluster::a_dead_nodes_job_is_an_orphan_and_can_be_rescued [FindsNoOrphans],
+        cluster::a_slow_job_of_a_live_node_is_no_orphan [OrphansEverything, NoGrace, ForgetsBeats],
+        cluster::a_node_within_its_grace_is_alive [NoGrace, OrphansEverything],
+        cluster::a_grace_may_be_shorter_than_a_minute [LongGrace, FindsNoOrphans],
+        cluster::a_job_picked_within_the_grace_is_not_yet_an_orphan [OrphansEverything, NoGrace],
+        cluster::jobs_of_a_deregistered_node_are_orphans_at_once [KeepsNodes, FindsNoOrphans, OrphansEverything],
+        cluster::only_running_jobs_are_orphans [FindsNoOrphans, ControlsNothing],
+        cluster::orphans_come_in_portions [OrphansWithoutLimit],
+        cluster::of_several_rescuers_one_wins [NoFence, SaysApplied, RecordsTwice],
+        cluster::a_dead_node_has_no_heartbeat_and_is_removed_after_its_jobs [BeatsRegister, KeepsTheDead],
+        cluster::an_idle_dead_node_is_removed [KeepsTheDead, LongGrace],
+        cluster::the_observer_is_never_among_the_dead [AnyoneObserves, OrphansEverything],
+        cluster::a_dead_or_unknown_observer_is_refused [AnyoneObserves],
+        cluster::a_node_reads_what_it_runs [ReconcilesNothing, ReconcilesEverything],
+        cluster::progress_is_kept_and_changes_no_version [LosesProgress, ReconcilesNothing],
+        cluster::stale_progress_is_dropped [UnfencedProgress, LosesProgress],
+        cluster::the_stores_time_moves_with_its_clock [StoppedClock],
+
+        leases::a_lease_has_one_owner [LeaseForAll],
+        leases::a_released_lease_can_be_taken_by_another [KeepsLeases],
+        leases::a_lease_can_be_renewed_by_its_owner [LeaseNeverRenewed, LeaseForEver],
+        leases::an_expired_lease_can_be_taken [LeaseForEver, LeaseForAll],
+        leases::a_lease_is_released_by_its_owner_alone [AnyoneReleases],
+        leases::releasing_a_lease_that_nobody_holds_is_harmless [],
+
+        queues::a_paused_queue_is_passed_by [IgnoresQueuePause],
+        queues::pausing_and_resuming_say_whether_they_did [AlwaysSaysPaused],
+        queues::a_job_that_runs_goes_on_when_its_queue_is_paused [IgnoresQueuePause, CancelsWithQueue],
+        queues::a_queue_can_be_paused_before_its_first_job [IgnoresQueuePause],
+        queues::queues_are_listed_with_their_live_jobs [HidesEmptyQueues, IgnoresQueuePause],
+
+        query::jobs_are_listed_newest_first [ListsOldestFirst],
+        query::pages_show_every_job_once [ForgetsCursor, AlwaysMore, ListsOldestFirst],
+        query::a_page_is_not_moved_by_newer_jobs [ForgetsCursor],
+        query::a_page_has_one_to_a_thousand_jobs [AnyLimit],
+        query::jobs_are_filtered_by_state [IgnoresFilters],
+        query::jobs_are_filtered_by_kind_and_queue [IgnoresFilters],
+        query::jobs_are_filtered_by_tag [IgnoresFilters, ListsPerTag],
+        query::pages_of_filtered_jobs_show_every_job_once [IgnoresFilters, ForgetsCursor, ListsPerTag],
+        query::jobs_are_filtered_by_business_key_held_or_once_held [IgnoresFilters],
+        query::jobs_are_counted_by_state [CountsNothing],
+
+        walk::every_legal_event_lands_where_the_table_says [ControlsNothing, ResumeRevives, ForgetsBusinessKeys],
+        walk::every_illegal_event_changes_nothing [NoGuard, SaysApplied, ClaimsTwice],
+
+        races::racing_nodes_claim_disjoint_sets_and_miss_nothing [ClaimsTwice],
+        races::of_racing_settlements_of_one_claim_one_is_applied [SaysApplied],
+        races::a_cancellation_and_a_settlement_have_one_winner [SaysApplied, NoGuard],
+        races::racing_retries_revive_a_job_once [NoGuard],
+        races::after_retry_and_cancellation_the_key_fits_the_state [ForgetsBusinessKeys, NoGuard],
+        races::after_pause_and_cancellation_the_job_is_cancelled [ControlsNothing],
+        races::a_pause_and_a_claim_have_one_winner [NoGuard, ClaimsPaused],
+        races::after_its_pause_a_queue_gives_no_more_jobs [IgnoresQueuePause],
+        races::of_racing_submits_with_one_business_key_one_is_stored [ForgetsBusinessKeys],
+        races::of_racing_submits_with_one_idempotency_key_one_is_stored [ForgetsIdempotency],
+        races::of_racing_nodes_one_gets_the_lease [LeaseForAll],
+        races::of_racing_replacements_one_succeeds [ReplacesInSteps],
+        races::submitting_settling_and_claiming_at_once_loses_nothing [ClaimsTwice, NoFence],
+
+        random::random_operations_agree_with_the_model [
+            NoFence, CountsTwice, LosesDelay, KeepsBusinessKeys, IgnoresAgeing, IgnoresProbation, AlertsOnce,
+            LosesCallbacks, ForgetsVersion, IgnoresQueuePause, ReversesClaims, UnfencedProgress,
+        ],
+    } };
+}
+
+/// Makes tests, or the list as data, of the cases.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! expand_cases {
+    ([tests $fixture:path] $($group:ident :: $name:ident [$($flaw:ident),* $(,)?],)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $crate::run(stringify!($name), $fixture);
+            }
+        )*
+    };
+    ([data] $($group:ident :: $name:ident [$($flaw:ident),* $(,)?],)*) => {
+        /// Every case, in the order in which one reads them.
+        pub const CASES: &[Case] = &[
+            $(Case {
+                name: stringify!($name),
+                run: |bench| Box::pin($group::$name(bench)),
+                broken_by: &[$(Flaw::$flaw),*],
+            },)*
+        ];
+    };
+}
+
+/// Makes a test of every case, on the fresh stores that an `async fn() -> Fixture` gives.
+///
+/// See the [crate](crate) for an example.
+#[macro_export]
+macro_rules! suite {
+    ($fixture:path) => {
+        $crate::list_cases! { tests $fixture }
+    };
+}
+
+list_cases! { data }

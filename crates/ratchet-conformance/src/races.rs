@@ -1,0 +1,283 @@
+//! Real concurrency: whoever comes first, exactly one wins and nothing is lost.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use ratchet_core::claim::ClaimRequest;
+use ratchet_core::store::{SubmitUnit, Submitted};
+use ratchet_core::{ErrorKind, JobId, JobState, NewJob, Settled};
+use tokio::sync::Barrier;
+
+use crate::bench::{
+    Bench, another_try, business_key, failure, mins, queue, success, work, work_once, work_with_key, works,
+};
+
+/// How often each race is run.
+const ROUNDS: usize = 20;
+
+/// Runs all tasks at the same moment, each on a task of its own.
+async fn race<T: Send + 'static>(tasks: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
+    let barrier = Arc::new(Barrier::new(tasks.len()));
+    let started: Vec<_> = tasks
+        .into_iter()
+        .map(|task| {
+            let barrier = barrier.clone();
+            tokio::spawn(async move {
+                barrier.wait().await;
+                task.await
+            })
+        })
+        .collect();
+    join_all(started).await.into_iter().map(|joined| joined.expect("no racer panics")).collect()
+}
+
+/// A racer of any kind, so that different ones fit in one race.
+fn racer<T>(task: impl Future<Output = T> + Send + 'static) -> std::pin::Pin<Box<dyn Future<Output = T> + Send>> {
+    Box::pin(task)
+}
+
+pub(crate) async fn racing_nodes_claim_disjoint_sets_and_miss_nothing(bench: Bench) {
+    let all: BTreeSet<_> = bench.submit_each(works(120)).await.into_iter().collect();
+    let mut tasks = Vec::new();
+    for _ in 0..6 {
+        let (store, node) = (bench.store.clone(), bench.another_node().await);
+        let request = ClaimRequest { node, limit: 7, ..bench.request() };
+        tasks.push(async move {
+            let mut mine = Vec::new();
+            // A poll may come back empty while others hold what it saw; ten in a row mean that nothing is left.
+            let mut empty = 0;
+            while empty < 10 && mine.len() <= 120 {
+                let claimed = store.turn(&[], Some(&request)).await.unwrap().claimed;
+                empty = if claimed.is_empty() { empty + 1 } else { 0 };
+                assert!(claimed.iter().all(|claim| claim.job.picked_by == Some(node)));
+                mine.extend(claimed.into_iter().map(|claim| claim.job.id));
+            }
+            mine
+        });
+    }
+    let claimed: Vec<JobId> = race(tasks).await.concat();
+    assert_eq!(claimed.len(), 120, "none twice");
+    assert_eq!(claimed.into_iter().collect::<BTreeSet<_>>(), all, "none lost");
+}
+
+pub(crate) async fn of_racing_settlements_of_one_claim_one_is_applied(bench: Bench) {
+    for _ in 0..ROUNDS {
+        let claim = bench.running(work_with_key("mine")).await;
+        let settlements = [success(&claim), failure(&claim, "boom"), another_try(&claim, mins(60)), success(&claim)];
+        let tasks = settlements.map(|settlement| {
+            let store = bench.store.clone();
+            async move { store.turn(&[settlement], None).await.unwrap().settled[0] }
+        });
+        let settled = race(tasks.into_iter().collect()).await;
+        assert_eq!(settled.iter().filter(|settled| **settled == Settled::Applied).count(), 1, "{settled:?}");
+        assert_eq!(settled.iter().filter(|settled| **settled == Settled::Conflict).count(), 3, "{settled:?}");
+        let job = bench.job(claim.job.id).await;
+        assert_eq!((job.version, bench.attempts(job.id).await.len()), (2, 1));
+        let live = job.state == JobState::Pending;
+        assert_eq!(bench.holder("mine").await, live.then_some(job.id));
+        bench.store.cancel(job.id).await.unwrap();
+    }
+}
+
+pub(crate) async fn a_cancellation_and_a_settlement_have_one_winner(bench: Bench) {
+    for _ in 0..ROUNDS {
+        let claim = bench.running(work_with_key("mine")).await;
+        let id = claim.job.id;
+        let (canceller, settler) = (bench.store.clone(), bench.store.clone());
+        let won = race(vec![
+            racer(async move { canceller.cancel(id).await.unwrap().is_some() }),
+            racer(async move { settler.turn(&[success(&claim)], None).await.unwrap().settled[0] == Settled::Applied }),
+        ])
+        .await;
+        let job = bench.job(id).await;
+        let expected = if won[0] { JobState::Canceled } else { JobState::Succeeded };
+        assert!(won[0] != won[1], "one and only one won: {won:?}");
+        assert_eq!((job.state, job.version), (expected, 2));
+        assert_eq!(bench.attempts(id).await.len(), 1);
+        assert_eq!(bench.holder("mine").await, None);
+    }
+}
+
+pub(crate) async fn racing_retries_revive_a_job_once(bench: Bench) {
+    for _ in 0..ROUNDS {
+        let id = bench.failed(work(), "boom").await;
+        let tasks = (0..3).map(|_| {
+            let store = bench.store.clone();
+            async move { store.retry(id).await.unwrap().is_some() }
+        });
+        let won = race(tasks.collect()).await;
+        assert_eq!(won.iter().filter(|won| **won).count(), 1);
+        assert_eq!(bench.job(id).await.version, 3);
+        bench.store.cancel(id).await.unwrap();
+    }
+}
+
+pub(crate) async fn after_retry_and_cancellation_the_key_fits_the_state(bench: Bench) {
+    for _ in 0..ROUNDS {
+        let id = bench.failed(work_with_key("mine"), "boom").await;
+        let (retrier, canceller) = (bench.store.clone(), bench.store.clone());
+        let won = race(vec![
+            racer(async move { retrier.retry(id).await.unwrap().is_some() }),
+            racer(async move { canceller.cancel(id).await.unwrap().is_some() }),
+        ])
+        .await;
+        assert!(won[0], "nobody else retries it");
+        // The cancellation came too early, or ended the new life.
+        let (state, holder) = if won[1] { (JobState::Canceled, None) } else { (JobState::Pending, Some(id)) };
+        assert_eq!((bench.state(id).await, bench.holder("mine").await), (state, holder));
+        bench.store.cancel(id).await.unwrap();
+    }
+}
+
+pub(crate) async fn after_pause_and_cancellation_the_job_is_cancelled(bench: Bench) {
+    for _ in 0..ROUNDS {
+        let id = bench.submit(work_with_key("mine")).await;
+        let (pauser, canceller) = (bench.store.clone(), bench.store.clone());
+        let won = race(vec![
+            racer(async move { pauser.pause(id).await.unwrap().is_some() }),
+            racer(async move { canceller.cancel(id).await.unwrap().is_some() }),
+        ])
+        .await;
+        assert!(won[1], "a paused job can be cancelled too");
+        let job = bench.job(id).await;
+        assert_eq!((job.state, job.version), (JobState::Canceled, if won[0] { 2 } else { 1 }));
+        assert_eq!(bench.holder("mine").await, None);
+    }
+}
+
+pub(crate) async fn a_pause_and_a_claim_have_one_winner(bench: Bench) {
+    for _ in 0..ROUNDS {
+        let id = bench.submit(work()).await;
+        let (pauser, claimer, request) = (bench.store.clone(), bench.store.clone(), bench.request());
+        let won = race(vec![
+            racer(async move { pauser.pause(id).await.unwrap().is_some() }),
+            racer(async move { !claimer.turn(&[], Some(&request)).await.unwrap().claimed.is_empty() }),
+        ])
+        .await;
+        let job = bench.job(id).await;
+        assert!(won[0] || won[1], "one of them found it");
+        assert!(!(won[0] && won[1]), "a running job cannot be paused, a paused one not claimed");
+        assert_eq!(job.state, if won[0] { JobState::Paused } else { JobState::Running });
+        bench.store.cancel(id).await.unwrap();
+    }
+}
+
+pub(crate) async fn after_its_pause_a_queue_gives_no_more_jobs(bench: Bench) {
+    let all = bench.submit_each(works(60)).await;
+    let (pauser, request) = (bench.store.clone(), ClaimRequest { limit: 3, ..bench.request() });
+    let mut tasks = vec![racer(async move {
+        pauser.pause_queue(&queue("default")).await.unwrap();
+        0
+    })];
+    for _ in 0..3 {
+        let (store, request) = (bench.store.clone(), request.clone());
+        tasks.push(racer(async move { store.turn(&[], Some(&request)).await.unwrap().claimed.len() }));
+    }
+    let claimed: usize = race(tasks).await.into_iter().sum();
+    assert!(bench.claim_all().await.is_empty(), "the pause is through");
+    let jobs = bench.store.find(&all).await.unwrap();
+    assert_eq!(jobs.iter().filter(|job| job.state == JobState::Running).count(), claimed);
+}
+
+pub(crate) async fn of_racing_submits_with_one_business_key_one_is_stored(bench: Bench) {
+    for round in 0..ROUNDS {
+        let key = format!("key {round}");
+        let tasks = (0..4).map(|_| {
+            let (store, job) = (bench.store.clone(), work_with_key(&key));
+            async move {
+                let unit = SubmitUnit { jobs: vec![job] };
+                store.submit(&[unit]).await.unwrap().remove(0)
+            }
+        });
+        let outcomes = race(tasks.collect()).await;
+        let created: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+        assert_eq!(created.len(), 1, "{outcomes:?}");
+        let holder = created[0][0].id();
+        assert_eq!(bench.holder(&key).await, Some(holder));
+        for refused in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+            assert_eq!(refused.kind(), &ErrorKind::Duplicate { business_key: business_key(&key), holder });
+        }
+    }
+    assert_eq!(bench.store.count_by_state().await.unwrap()[&JobState::Pending], ROUNDS as u64);
+}
+
+pub(crate) async fn of_racing_submits_with_one_idempotency_key_one_is_stored(bench: Bench) {
+    for round in 0..ROUNDS {
+        let key = format!("key {round}");
+        let tasks = (0..4).map(|_| {
+            let (store, job) = (bench.store.clone(), work_once(&key));
+            async move {
+                let unit = SubmitUnit { jobs: vec![job] };
+                store.submit(&[unit]).await.unwrap().remove(0).expect("nobody is refused")[0]
+            }
+        });
+        let outcomes = race(tasks.collect()).await;
+        let first = bench.first_with(&key).await.expect("one was stored");
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Submitted::Created(first)).count(), 1);
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Submitted::Existing(first)).count(), 3);
+    }
+    assert_eq!(bench.store.count_by_state().await.unwrap()[&JobState::Pending], ROUNDS as u64);
+}
+
+pub(crate) async fn of_racing_nodes_one_gets_the_lease(bench: Bench) {
+    for round in 0..ROUNDS {
+        let mut tasks = Vec::new();
+        for _ in 0..3 {
+            let (store, node, name) = (bench.store.clone(), bench.another_node().await, format!("lease {round}"));
+            tasks.push(async move { store.acquire_lease(&name, node, mins(5)).await.unwrap() });
+        }
+        assert_eq!(race(tasks).await.into_iter().filter(|won| *won).count(), 1);
+    }
+}
+
+pub(crate) async fn of_racing_replacements_one_succeeds(bench: Bench) {
+    for _ in 0..ROUNDS {
+        let old = bench.submit(work_with_key("mine")).await;
+        let tasks = (0..3).map(|_| {
+            let (store, new): (_, NewJob) = (bench.store.clone(), work_with_key("mine"));
+            async move { store.replace(old, &new).await.map(|_| new.id) }
+        });
+        let outcomes = race(tasks.collect()).await;
+        let won: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+        assert_eq!(won.len(), 1, "{outcomes:?}");
+        assert_eq!(bench.holder("mine").await, Some(*won[0]));
+        assert_eq!(bench.job(old).await.superseded_by, Some(*won[0]));
+        bench.store.cancel(*won[0]).await.unwrap();
+    }
+}
+
+pub(crate) async fn submitting_settling_and_claiming_at_once_loses_nothing(bench: Bench) {
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let store = bench.store.clone();
+        tasks.push(racer(async move {
+            for _ in 0..30 {
+                store.submit(&[SubmitUnit { jobs: vec![work()] }]).await.unwrap().remove(0).unwrap();
+            }
+        }));
+    }
+    for _ in 0..3 {
+        let (store, node) = (bench.store.clone(), bench.another_node().await);
+        let request = ClaimRequest { node, limit: 5, ..bench.request() };
+        tasks.push(racer(async move {
+            let mut finished = Vec::new();
+            for _ in 0..40 {
+                let turn = store.turn(&finished, Some(&request)).await.unwrap();
+                assert!(turn.settled.iter().all(|settled| *settled == Settled::Applied));
+                finished = turn.claimed.iter().map(success).collect();
+            }
+            store.turn(&finished, None).await.unwrap();
+        }));
+    }
+    race(tasks).await;
+    for _ in 0..90 {
+        let left = bench.claim_all().await;
+        if left.is_empty() {
+            break;
+        }
+        bench.turn(&left.iter().map(success).collect::<Vec<_>>(), None).await;
+    }
+    let counts = bench.store.count_by_state().await.unwrap();
+    assert_eq!(counts, [(JobState::Succeeded, 90)].into(), "every job ran to its end, once");
+}
