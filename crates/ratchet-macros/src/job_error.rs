@@ -27,7 +27,7 @@ fn derive(input: &DeriveInput, problems: &mut Problems) -> TokenStream {
         }
         Data::Union(data) => {
             problems.at(data.union_token, "`derive(JobError)` goes on an enum or a struct");
-            TokenStream::new()
+            return TokenStream::new();
         }
     };
     // An empty enum has no arms, and a reference to it is not known to be impossible.

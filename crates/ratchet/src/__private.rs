@@ -5,9 +5,9 @@ pub use ratchet_engine::{Failure, Job, JobContext, JobDefaults, JobError, Requir
 pub use serde;
 
 pub use self::error::*;
+pub use self::injected::*;
 pub use self::returned::*;
 pub use self::source::*;
-pub use self::state::*;
 
 /// Calls the body of a blocking job, on a thread of the blocking pool.
 ///
@@ -43,37 +43,52 @@ mod returned {
     #[derive(Debug)]
     pub struct Value<T>(T);
 
-    /// An inherent constant wins over that of a trait: so a `Result` under another name is caught.
+    /// An inherent function wins over that of a trait: so a `Result` under another name is caught.
     impl<T, E> Value<Result<T, E>> {
-        pub const IS_NO_RESULT: () = panic!(
-            "this type is a `Result` under another name, so failures would count as successes; \
-             write `Result<…>` here, or give the alias a name that ends in `Result`"
-        );
+        pub fn is_no_result()
+        where
+            Result<T, E>: NoResult,
+        {
+        }
     }
 
     pub trait IsNoResult {
-        const IS_NO_RESULT: () = ();
+        fn is_no_result() {}
     }
 
     impl<T> IsNoResult for Value<T> {}
+
+    #[diagnostic::on_unimplemented(
+        message = "this type is a `Result` under another name",
+        label = "failures would count as successes",
+        note = "write `Result<…>` here, or give the alias a name that ends in `Result`"
+    )]
+    pub trait NoResult {}
 }
 
-/// `State<T>` parameters.
-mod state {
-    use ratchet_engine::State;
+/// Parameters that the engine fills in.
+mod injected {
+    use ratchet_engine::{JobContext, Requirement, State};
 
-    /// The `T` of a `State<T>`, also behind an alias.
+    /// A `State<T>`, also behind an alias.
     #[diagnostic::on_unimplemented(
         message = "`{Self}` is no `ratchet::State<T>` of a `T: Send + Sync + 'static`",
         label = "cannot be filled in from what the builder was given",
-        note = "an argument of another type called `State` is taken for payload if it is renamed where it is imported"
+        note = "a type of another crate that is called `State` can be payload if it is imported under another name"
     )]
-    pub trait StateParts {
-        type Value: Send + Sync + 'static;
+    pub trait Injected {
+        fn requirement() -> Requirement;
+        fn of(ctx: &JobContext) -> Self;
     }
 
-    impl<T: Send + Sync + 'static> StateParts for State<T> {
-        type Value = T;
+    impl<T: Send + Sync + 'static> Injected for State<T> {
+        fn requirement() -> Requirement {
+            Requirement::state::<T>()
+        }
+
+        fn of(ctx: &JobContext) -> Self {
+            ctx.state()
+        }
     }
 }
 

@@ -72,6 +72,8 @@
 //! | `sqlite` | the store in a SQLite file, in `ratchet::sqlite` | yes |
 
 pub mod prelude;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 #[doc(hidden)]
 pub mod __private;

@@ -162,8 +162,8 @@ impl JobItem {
         };
         let states = self.params.iter().filter(|param| matches!(param.role, Role::State));
         let requirements = states.map(|param| {
-            let value = self.state_value(&param.typed);
-            quote!(#private::Requirement::state::<#value>())
+            let requirement = self.state_function(&param.typed, "requirement");
+            quote!(#requirement())
         });
         let run = self.run_body();
         quote! {
@@ -184,7 +184,7 @@ impl JobItem {
                 async fn run(
                     self,
                     __ctx: #private::JobContext,
-                ) -> ::core::result::Result<Self::Output, #private::Failure> {
+                ) -> ::core::result::Result<#output, #private::Failure> {
                     #run
                 }
             }
@@ -203,8 +203,8 @@ impl JobItem {
                 Role::Payload { name, .. } => quote!(self.#name),
                 Role::State => {
                     let variable = format_ident!("__state_{at}");
-                    let value = self.state_value(&param.typed);
-                    states.extend(quote!(let #variable = __ctx.state::<#value>();));
+                    let of = self.state_function(&param.typed, "of");
+                    states.extend(quote!(let #variable = #of(&__ctx);));
                     quote!(#variable)
                 }
             });
@@ -221,7 +221,7 @@ impl JobItem {
                 ::core::result::Result::Ok(())
             },
             Returns::Value(ty) => {
-                let check = quote_spanned!(located(ty)=> const _: () = <#private::Value<#ty>>::IS_NO_RESULT;);
+                let check = quote_spanned!(located(ty)=> <#private::Value<#ty>>::is_no_result(););
                 quote! {
                     #[allow(unused_imports)]
                     use #private::IsNoResult as _;
@@ -231,14 +231,15 @@ impl JobItem {
                 }
             }
             Returns::Result(ty) => {
+                let result = quote_spanned!(located(ty)=> #private::ResultParts::into_result(__returned));
                 let failure =
                     quote_spanned!(located(ty)=> (&&&&#private::ErrorProbe(&__error)).way().into_failure(__error));
-                let parts = quote_spanned!(located(ty)=> #private::ResultParts::into_result);
                 quote! {
                     #[allow(unused_imports)]
                     use #private::{ViaAnyError as _, ViaDynError as _, ViaJobError as _, ViaNoError as _};
                     #states
-                    match #parts(#call) {
+                    let __returned = #call;
+                    match #result {
                         ::core::result::Result::Ok(__output) => ::core::result::Result::Ok(__output),
                         ::core::result::Result::Err(__error) => ::core::result::Result::Err(#failure),
                     }
@@ -247,11 +248,12 @@ impl JobItem {
         }
     }
 
-    /// The `T` of a `State<T>`, also behind an alias.
-    fn state_value(&self, typed: &PatType) -> TokenStream {
+    /// A function that every `State<T>` has, also behind an alias.
+    fn state_function(&self, typed: &PatType, function: &str) -> TokenStream {
         let private = &self.private;
         let ty = &typed.ty;
-        quote_spanned!(located(ty)=> <#ty as #private::StateParts>::Value)
+        let function = format_ident!("{function}");
+        quote_spanned!(located(ty)=> <#ty as #private::Injected>::#function)
     }
 
     /// The user's documentation, and under it what this piece is.
@@ -307,7 +309,7 @@ mod tests {
             "constKIND:&'staticstr=\"billing.charge\";",
             "typeOutput=Receipt;",
             "JobDefaults::default().max_retries(5u32)",
-            "::std::vec![::ratchet::__private::Requirement::state::<<State<Gateway>as::ratchet::__private::StateParts>::Value>()]",
+            "::std::vec![<State<Gateway>as::ratchet::__private::Injected>::requirement()]",
             "Self::call(&__ctx,__state_1,self.invoice,self.cents).await",
         ] {
             assert!(expansion.contains(part), "{expansion}\nlacks {part}");

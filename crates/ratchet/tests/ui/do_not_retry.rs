@@ -21,7 +21,4 @@ union Union {
     field: u8,
 }
 
-#[derive(JobError)]
-struct NotAnError;
-
 fn main() {}

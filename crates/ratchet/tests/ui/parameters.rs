@@ -1,7 +1,5 @@
 use ratchet::prelude::*;
 
-struct Service;
-
 #[job]
 async fn method(&self, invoice: u64) {}
 

@@ -5,6 +5,6 @@ mod web {
 }
 
 #[job]
-async fn charge(gateway: web::State<u8>) {}
+async fn charge(_gateway: web::State<u8>) {}
 
 fn main() {}
