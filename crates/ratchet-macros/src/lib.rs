@@ -12,12 +12,23 @@ mod problems;
 
 /// Makes a job of a function.
 ///
-/// ```ignore
+/// ```
+/// use ratchet::prelude::*;
+/// # struct Gateway;
+/// # #[derive(serde::Serialize, serde::Deserialize)]
+/// # pub struct Receipt;
+/// # impl Gateway {
+/// #     async fn charge(&self, _: u64, _: u64) -> std::io::Result<Receipt> { Ok(Receipt) }
+/// # }
+///
 /// #[job(kind = "billing.charge", max_retries = 5, backoff = "exponential 2s", timeout = "30s")]
-/// pub async fn charge(ctx: &JobContext, gateway: State<Gateway>, invoice: u64, cents: u64) -> Result<Receipt, ChargeError> {
+/// async fn charge(ctx: &JobContext, gateway: State<Gateway>, invoice: u64, cents: u64) -> std::io::Result<Receipt> {
 ///     ctx.log().info("charging");
 ///     gateway.charge(invoice, cents).await
 /// }
+///
+/// let job: ChargeJob = charge(17, 4_200);
+/// assert_eq!(jobs![charge][0].kind(), ChargeJob::KIND);
 /// ```
 ///
 /// It leaves three things behind:
@@ -63,7 +74,9 @@ pub fn job(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Lets an error say which of its cases are not worth another attempt.
 ///
-/// ```ignore
+/// ```
+/// use ratchet::prelude::*;
+///
 /// #[derive(Debug, thiserror::Error, JobError)]
 /// enum ChargeError {
 ///     #[error("card declined")]
@@ -74,6 +87,15 @@ pub fn job(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     #[error(transparent)]
 ///     Ledger(#[from] LedgerError),
 /// }
+///
+/// #[derive(Debug, thiserror::Error, JobError)]
+/// #[error("the books are closed")]
+/// #[do_not_retry]
+/// struct LedgerError;
+///
+/// assert_eq!(ChargeError::Declined.do_not_retry().as_deref(), Some("declined by the issuer"));
+/// assert!(ChargeError::Gateway(std::io::Error::other("timeout")).do_not_retry().is_none());
+/// assert!(ChargeError::from(LedgerError).do_not_retry().is_some());
 /// ```
 ///
 /// `#[do_not_retry]` and `#[do_not_retry("reason")]` go on the whole type or on a variant. What is not marked asks its

@@ -210,10 +210,8 @@ impl JobItem {
             });
         }
         let call = quote!(Self::call(#(#arguments),*));
-        let call = match self.function.sig.asyncness {
-            Some(_) => quote!(#call.await),
-            None => quote!(#private::block(|| #call)),
-        };
+        let is_async = self.function.sig.asyncness.is_some();
+        let call = if is_async { quote!(#call.await) } else { quote!(#private::block(|| #call)) };
         match &self.returns {
             Returns::Unit => quote! {
                 #states

@@ -24,6 +24,7 @@ impl<T> Life<T> {
 }
 
 /// Runs one job to its end, without retries, on a node that has `5_u32` and a text as states.
+#[expect(clippy::unwrap_used, reason = "only tests call it")]
 pub(crate) async fn live<J: Job>(job: J) -> Life<J::Output> {
     let node = Ratchet::builder()
         .store(MemoryStore::new(Arc::new(SystemClock)))
