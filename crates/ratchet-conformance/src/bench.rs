@@ -316,13 +316,13 @@ pub(crate) fn failure(claim: &Claim, text: &str) -> Settlement {
         error: error.clone(),
         reason: DeadLetterReason::RetriesExhausted,
     };
-    settlement(claim, change, AttemptStatus::Failed, Some(error))
+    settlement(claim, change, AttemptStatus::Failed, Some(&error))
 }
 
 pub(crate) fn another_try(claim: &Claim, delay: Duration) -> Settlement {
     let error = ErrorReport::new("Broken", "not yet");
     let change = Change::Reschedule { delay, attempts: claim.job.attempts + 1, error: error.clone() };
-    settlement(claim, change, AttemptStatus::Failed, Some(error))
+    settlement(claim, change, AttemptStatus::Failed, Some(&error))
 }
 
 pub(crate) fn deferral(claim: &Claim, delay: Duration) -> Settlement {
@@ -332,10 +332,10 @@ pub(crate) fn deferral(claim: &Claim, delay: Duration) -> Settlement {
 pub(crate) fn rescue(claim: &Claim) -> Settlement {
     let error = ErrorReport::new("Crashed", "its node died");
     let change = Change::Rescue { crash_count: claim.job.crash_count + 1 };
-    settlement(claim, change, AttemptStatus::Crashed, Some(error))
+    settlement(claim, change, AttemptStatus::Crashed, Some(&error))
 }
 
-fn settlement(claim: &Claim, change: Change, status: AttemptStatus, error: Option<ErrorReport>) -> Settlement {
+fn settlement(claim: &Claim, change: Change, status: AttemptStatus, error: Option<&ErrorReport>) -> Settlement {
     let started_at = claim.job.picked_at.expect("a claimed job knows since when it runs");
     let duration = Duration::from_millis(1_500);
     let attempt = AttemptRecord {
@@ -350,8 +350,8 @@ fn settlement(claim: &Claim, change: Change, status: AttemptStatus, error: Optio
             duration,
             queue_wait: Duration::from_millis(250),
         },
-        error_class: error.as_ref().map(|error| error.class().to_owned()),
-        error: error.as_ref().map(|error| error.text().to_owned()),
+        error_class: error.map(|error| error.class().to_owned()),
+        error: error.map(|error| error.text().to_owned()),
     };
     Settlement { fence: claim.fence, change, attempt: Some(attempt), new_jobs: Vec::new(), maybe_applied: false }
 }

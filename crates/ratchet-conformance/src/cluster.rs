@@ -80,7 +80,7 @@ pub(crate) async fn a_dead_nodes_job_is_an_orphan_and_can_be_rescued(bench: Benc
     bench.advance(mins(6));
     let (dead, jobs) = orphans(&bench).await;
     assert_eq!(dead, [node]);
-    assert_eq!(jobs, [claim.clone()], "with the dead owner's fence, unchanged");
+    assert_eq!(jobs, std::slice::from_ref(&claim), "with the dead owner's fence, unchanged");
     assert_eq!(bench.state(claim.job.id).await, JobState::Running, "looking changes no job");
     bench.rescue(&jobs[0]).await;
     let job = bench.job(claim.job.id).await;

@@ -88,8 +88,10 @@ pub(crate) async fn every_attempt_is_recorded_in_order(bench: Bench) {
     }
     let recorded = bench.attempts(expected[0].job_id).await;
     assert_eq!(recorded, expected);
-    use AttemptStatus::{Crashed, Deferred, Failed};
-    assert_eq!(recorded.iter().map(|a| a.status).collect::<Vec<_>>(), [Failed, Deferred, Crashed, Failed]);
+    assert_eq!(
+        recorded.iter().map(|a| a.status).collect::<Vec<_>>(),
+        [AttemptStatus::Failed, AttemptStatus::Deferred, AttemptStatus::Crashed, AttemptStatus::Failed]
+    );
     assert_eq!(recorded.iter().map(|a| a.attempt).collect::<Vec<_>>(), [1, 2, 2, 2]);
 }
 

@@ -6,7 +6,7 @@ use ratchet_core::claim::Fence;
 use ratchet_core::node::{NodeRecord, NodeRegistration};
 use ratchet_core::page::JobFilter;
 use ratchet_core::store::{ClusterStore, Orphans, Progress, PulseStore, Running};
-use ratchet_core::{Claim, JobState, NodeId, NodeName, StoreError};
+use ratchet_core::{Claim, ErrorKind, JobState, NodeId, NodeName, StoreError};
 
 use super::{BrokenStore, Flaw};
 use crate::bench::{mins, registration};
@@ -125,6 +125,9 @@ impl ClusterStore for BrokenStore {
         let holder = self.seen().leases.get(name).copied();
         match self.flaw {
             Flaw::KeepsLeases => Ok(()),
+            Flaw::ErrsOnRelease if holder.is_none() => {
+                Err(StoreError::new(ErrorKind::NotFound, "release a lease", "nobody holds it"))
+            }
             Flaw::AnyoneReleases => self.inner.release_lease(name, holder.unwrap_or(owner)).await,
             _ => self.inner.release_lease(name, owner).await,
         }

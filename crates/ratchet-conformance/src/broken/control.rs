@@ -59,11 +59,13 @@ impl ControlStore for BrokenStore {
     }
 
     async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
+        let mut new = new.clone();
+        self.spoil(&mut new).await;
         if !self.has(Flaw::ReplacesInSteps) {
-            return self.inner.replace(old, new).await;
+            return self.inner.replace(old, &new).await;
         }
         let canceled = self.inner.cancel(old).await?;
-        let outcome = self.inner.submit(&[SubmitUnit { jobs: vec![new.clone()] }]).await?.remove(0)?;
+        let outcome = self.inner.submit(&[SubmitUnit { jobs: vec![new] }]).await?.remove(0)?;
         Ok(canceled.map_or(Replacement::Existing(outcome[0].id()), Replacement::Replaced))
     }
 }

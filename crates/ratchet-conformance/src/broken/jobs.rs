@@ -93,7 +93,7 @@ impl JobStore for BrokenStore {
 
 impl BrokenStore {
     /// Changes a job on its way in, and remembers it.
-    async fn spoil(&self, job: &mut NewJob) {
+    pub(super) async fn spoil(&self, job: &mut NewJob) {
         let known = self.inner_job(job.id).await.is_some();
         {
             let mut seen = self.seen();

@@ -136,6 +136,8 @@ flaws! {
     LosesResult,
     /// Stores `null` for no result.
     InventsResult,
+    /// Takes a failed attempt for a deferral.
+    RescheduleKeepsTime,
     /// Takes a deferral for a failed attempt.
     DeferConsumesAttempt,
     /// Puts off what was deferred by nothing.
@@ -228,6 +230,8 @@ flaws! {
     LeaseForEver,
     /// Releases no lease.
     KeepsLeases,
+    /// Refuses to release a lease that nobody holds.
+    ErrsOnRelease,
     /// Lets anyone release a lease.
     AnyoneReleases,
     // Queues and queries.
@@ -318,7 +322,7 @@ impl BrokenStore {
             Flaw::ReleaseKeepsTime if seen.released.contains(&job.id) => job.scheduled_time = job.created_at,
             Flaw::ForgetsVersion => job.version -= seen.versions.get(&job.id).copied().unwrap_or(0),
             Flaw::CancelsWithoutRecord => {
-                job.timing = job.timing.filter(|_| job.state != ratchet_core::JobState::Canceled)
+                job.timing = job.timing.filter(|_| job.state != ratchet_core::JobState::Canceled);
             }
             Flaw::MangledText => {
                 job.last_error = job.last_error.map(|text| mangled(&text));

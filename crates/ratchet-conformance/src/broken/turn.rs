@@ -95,6 +95,7 @@ impl BrokenStore {
             (Flaw::RoundsNumbers, Change::Succeed { result, .. }) => {
                 *result = result.as_ref().map(super::jobs::rounded);
             }
+            (Flaw::RescheduleKeepsTime, Change::Reschedule { delay, .. }) => *change = Change::Defer { delay: *delay },
             (Flaw::DeferConsumesAttempt, Change::Defer { delay }) => {
                 let (delay, attempts) = (*delay, attempt.as_ref().map_or(1, |attempt| attempt.attempt));
                 *change = Change::Reschedule { delay, attempts, error: ErrorReport::new("Deferred", "deferred") };

@@ -91,12 +91,21 @@ pub(super) struct World {
     pub(super) jobs: Vec<JobId>,
     pub(super) nodes: Vec<NodeId>,
     fences: Vec<Fence>,
+    /// Jobs that may have failed.
+    failed: Vec<JobId>,
     last_submit: Vec<Vec<Draft>>,
 }
 
 impl World {
     pub(super) fn new(rng: Rng) -> Self {
-        Self { rng, jobs: Vec::new(), nodes: Vec::new(), fences: Vec::new(), last_submit: Vec::new() }
+        Self {
+            rng,
+            jobs: Vec::new(),
+            nodes: Vec::new(),
+            fences: Vec::new(),
+            failed: Vec::new(),
+            last_submit: Vec::new(),
+        }
     }
 
     /// Mostly none, sometimes enough to make jobs due, nodes silent and leases expire.
@@ -117,7 +126,7 @@ impl World {
             60..63 => Operation::Cancel(self.job()),
             63..67 => Operation::Pause(self.job()),
             67..72 => Operation::Resume(self.job()),
-            72..77 => Operation::Retry(self.job()),
+            72..77 => Operation::Retry(self.failed_job()),
             77..80 => Operation::Release(self.job()),
             80..82 => Operation::Replace(self.job(), Draft { idempotency_key: None, ..self.draft() }),
             82..84 => Operation::Delete(self.job()),
@@ -140,7 +149,11 @@ impl World {
                 self.jobs.extend(units.iter().flatten().map(|draft| draft.id));
                 self.last_submit.clone_from(units);
             }
-            Operation::Turn { endings, .. } => self.jobs.extend(endings.iter().filter_map(|ending| ending.callback)),
+            Operation::Turn { endings, .. } => {
+                self.jobs.extend(endings.iter().filter_map(|ending| ending.callback));
+                let failed = endings.iter().filter(|ending| matches!(ending.change, ChangeDraft::Fail { .. }));
+                self.failed.extend(failed.map(|ending| ending.fence.job_id));
+            }
             Operation::Replace(_, draft) => self.jobs.push(draft.id),
             Operation::Register(node) => self.nodes.push(*node),
             // A unit that is only half there is nothing that a lost reply leaves behind.
@@ -234,6 +247,11 @@ impl World {
     fn job(&mut self) -> JobId {
         let recent = self.jobs.len().saturating_sub(25);
         self.rng.choice(&self.jobs[recent..]).copied().unwrap_or_else(new_id)
+    }
+
+    fn failed_job(&mut self) -> JobId {
+        let recent = self.failed.len().saturating_sub(5);
+        self.rng.choice(&self.failed[recent..]).copied().unwrap_or_else(new_id)
     }
 
     fn node(&mut self) -> NodeId {

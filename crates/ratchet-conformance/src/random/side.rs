@@ -84,9 +84,9 @@ impl Side {
             Operation::ResumeQueue(queue) => said(store.resume_queue(queue).await.unwrap()),
             Operation::Register(node) => {
                 let name = NodeName::new("walker").unwrap();
-                said(store.register(&NodeRegistration { id: *node, name, info: JsonText::null() }).await.unwrap())
+                said(kind_of(store.register(&NodeRegistration { id: *node, name, info: JsonText::null() }).await))
             }
-            Operation::Deregister(node) => said(store.deregister(*node).await.unwrap()),
+            Operation::Deregister(node) => said(kind_of(store.deregister(*node).await)),
             Operation::Beat(node) => said(store.open_pulse().await.unwrap().beat(*node).await.unwrap()),
             Operation::Orphans { observer, grace } => {
                 let found = kind_of(store.orphans(*observer, mins(*grace), 1_000).await);
@@ -111,7 +111,7 @@ impl Side {
             Operation::AcquireLease(name, node, ttl) => {
                 said(store.acquire_lease(name, *node, mins(*ttl)).await.unwrap())
             }
-            Operation::ReleaseLease(name, node) => said(store.release_lease(name, *node).await.unwrap()),
+            Operation::ReleaseLease(name, node) => said(kind_of(store.release_lease(name, *node).await)),
         }
     }
 

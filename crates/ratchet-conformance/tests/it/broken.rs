@@ -6,6 +6,16 @@ use std::sync::Arc;
 use ratchet_conformance::broken::{BrokenStore, Flaw};
 use ratchet_conformance::{Bench, CASES, Case, Fixture};
 
+/// Races and random walks may miss a flaw once, but not five times.
+async fn goes_red(case: &Case, flaw: Flaw) -> bool {
+    for _ in 0..5 {
+        if fails_with(case, flaw).await {
+            return true;
+        }
+    }
+    false
+}
+
 async fn fails_with(case: &Case, flaw: Flaw) -> bool {
     let good = crate::memory::fresh().await;
     let store = Arc::new(BrokenStore::new(good.store, flaw));
@@ -19,7 +29,7 @@ async fn every_case_goes_red_on_the_broken_stores_that_it_names() {
     let mut green = Vec::new();
     for case in CASES {
         for flaw in case.broken_by {
-            if !fails_with(case, *flaw).await {
+            if !goes_red(case, *flaw).await {
                 green.push(format!("{} passes on a store that {flaw:?}", case.name));
             }
         }
@@ -28,7 +38,7 @@ async fn every_case_goes_red_on_the_broken_stores_that_it_names() {
 }
 
 #[test]
-fn every_case_but_those_listed_here_names_a_flaw() {
+fn every_case_names_a_flaw() {
     let unbroken: Vec<_> = CASES.iter().filter(|case| case.broken_by.is_empty()).map(|case| case.name).collect();
     assert_eq!(unbroken, [""; 0]);
 }
