@@ -25,7 +25,8 @@ pub struct Settlement {
     pub new_jobs: Vec<NewJob>,
     /// Whether an earlier try of the same settlement may have been committed without our knowing.
     ///
-    /// A store then looks for the attempt's record before it says [`Settled::Conflict`].
+    /// A store then looks for the attempt's record, by the fence's node and with the same status, before it says
+    /// [`Settled::Conflict`]; a record with another status is an end that somebody else wrote.
     pub maybe_applied: bool,
 }
 

@@ -32,9 +32,10 @@ pub trait ClusterStore: Send + Sync {
     async fn reconcile(&self, node: NodeId, progress: &[Progress]) -> Result<Vec<Running>, StoreError>;
 
     /// Declares dead every node that has not been heard of for `grace`, removes dead nodes without RUNNING jobs, and
-    /// returns up to `limit` orphans: jobs RUNNING since before the grace whose incarnation is not alive.
+    /// returns up to `limit` orphans: jobs RUNNING since before the grace whose incarnation is not alive. Jobs of a node
+    /// that is no longer registered are orphans at once.
     ///
-    /// `observer` must be alive itself; it is never among the dead. Reading orphans changes no job: they are settled
+    /// `observer` must be alive itself, else [`Conflict`](crate::ErrorKind::Conflict); it is never among the dead. Reading orphans changes no job: they are settled
     /// with their fence like any attempt, so that of several rescuers one wins.
     async fn orphans(&self, observer: NodeId, grace: Duration, limit: usize) -> Result<Orphans, StoreError>;
 

@@ -29,6 +29,9 @@ pub trait ControlStore: Send + Sync {
 
     /// Cancels `old` and stores `new` in one transaction; `new` may take over the business key of `old`.
     ///
+    /// An idempotency key is looked at before anything else, so that asking again after a lost reply finds what the
+    /// first asking did.
+    ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such job, [`Conflict`](crate::ErrorKind::Conflict) if
     /// it cannot be cancelled any more, [`Duplicate`](crate::ErrorKind::Duplicate) if a third job holds the new key.

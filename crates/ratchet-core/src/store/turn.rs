@@ -15,7 +15,7 @@ pub trait TurnStore: Send + Sync {
     /// nothing and is reported as [`Settled::Conflict`]; it does not harm the others. Effects (business key released,
     /// attempt recorded, alert, callbacks) follow only from rows that really changed.
     ///
-    /// Claims come in the exact order of effective priority, then due time, then id, within each pool. Only due
+    /// Claims come pool by pool, in the exact order of effective priority, then scheduled time, then id within each. Only due
     /// PENDING jobs of the pool's kinds in unpaused queues are taken, and a job on probation only if asked for, and
     /// then at most one.
     async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError>;
