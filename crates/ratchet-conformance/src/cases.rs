@@ -225,6 +225,7 @@ macro_rules! list_cases {
         races::after_its_pause_a_queue_gives_no_more_jobs [IgnoresQueuePause],
         races::of_racing_submits_with_one_business_key_one_is_stored [ForgetsBusinessKeys],
         races::of_racing_submits_with_one_idempotency_key_one_is_stored [ForgetsIdempotency],
+        races::a_retry_and_a_submit_have_one_winner_of_the_key [ForgetsBusinessKeys],
         races::of_racing_nodes_one_gets_the_lease [LeaseForAll],
         races::of_racing_replacements_one_succeeds [ReplacesInSteps],
         races::submitting_settling_and_claiming_at_once_loses_nothing [ClaimsTwice],

@@ -230,6 +230,24 @@ pub(crate) async fn of_racing_submits_with_one_idempotency_key_one_is_stored(ben
     assert_eq!(bench.store.count_by_state().await.unwrap()[&JobState::Pending], ROUNDS as u64);
 }
 
+pub(crate) async fn a_retry_and_a_submit_have_one_winner_of_the_key(bench: Bench) {
+    for round in 0..ROUNDS {
+        let key = format!("key {round}");
+        let failed = bench.failed(work_with_key(&key), "boom").await;
+        let (retrier, submitter, new) = (bench.store.clone(), bench.store.clone(), work_with_key(&key));
+        let new_id = new.id;
+        let retrying = async move { retrier.retry(failed).await.is_ok() };
+        let submitting =
+            async move { submitter.submit(&[SubmitUnit { jobs: vec![new] }]).await.unwrap().remove(0).is_ok() };
+        let won = duel(round, retrying, submitting).await;
+        assert!(won[0] != won[1], "one and only one won: {won:?}");
+        let (holder, state) = if won[0] { (failed, JobState::Pending) } else { (new_id, JobState::Failed) };
+        assert_eq!((bench.holder(&key).await, bench.state(failed).await), (Some(holder), state));
+        assert_eq!(bench.exists(new_id).await, won[1]);
+        bench.store.cancel(holder).await.unwrap();
+    }
+}
+
 pub(crate) async fn of_racing_nodes_one_gets_the_lease(bench: Bench) {
     for round in 0..ROUNDS {
         let mut tasks = Vec::new();
