@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = SqliteStore::open(dir.path().join("jobs.db")).await?;
     let ratchet = Ratchet::builder().store(store).jobs(jobs![transcode]).start().await?;
 
-    let later = ratchet.enqueue(transcode("Solaris".into())).delay(Duration::from_secs(3600)).submit().await?;
+    let later = ratchet.enqueue(transcode("Solaris".into())).delay(Duration::from_hours(1)).submit().await?;
     println!("cancel a waiting job: {}", ratchet.cancel(later.id()).await?);
 
     let mut events = ratchet.events();

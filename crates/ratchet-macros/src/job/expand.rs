@@ -80,6 +80,8 @@ impl JobItem {
             #(#shared)*
             #[derive(#private::serde::Serialize, #private::serde::Deserialize)]
             #[serde(crate = #serde)]
+            // The body may use `unsafe`, as `tokio::select!` does; the payload has nothing to do with that.
+            #[allow(clippy::unsafe_derive_deserialize)]
             #vis struct #payload {
                 #(#fields,)*
             }

@@ -4,3 +4,4 @@ mod compile_errors;
 mod job_error;
 mod job_forms;
 mod node;
+mod transactions;
