@@ -26,8 +26,15 @@ impl Sizes {
         end_to_end: 100_000,
         latency: 300,
     };
-    pub(crate) const QUICK: Self =
-        Self { rounds: 3, single: 500, callers_64: 10_000, bulk: 20_000, drain: 20_000, end_to_end: 20_000, latency: 50 };
+    pub(crate) const QUICK: Self = Self {
+        rounds: 3,
+        single: 500,
+        callers_64: 10_000,
+        bulk: 20_000,
+        drain: 20_000,
+        end_to_end: 20_000,
+        latency: 50,
+    };
 }
 
 /// One measure: the product's figure beside the raw one.

@@ -112,7 +112,7 @@ impl Product {
             tokio::time::sleep(Duration::from_millis(15)).await;
             let begun = Instant::now();
             ratchet.enqueue(Stamp).submit().await?;
-            let at = started.recv().await.ok_or_else(|| anyhow::anyhow!("the node ended"))?;
+            let at: Instant = started.recv().await.ok_or_else(|| anyhow::anyhow!("the node ended"))?;
             latencies.push(at.duration_since(begun).as_secs_f64() * 1e6);
         }
         ratchet.shutdown().await;

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ratchet::new_job_id;
 use ratchet::sqlite::SqliteStore;
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{Arguments, AssertSqlSafe, Connection, Row, SqlSafeStr, SqliteConnection};
@@ -13,6 +12,7 @@ use crate::measure::rate;
 
 pub(crate) struct Raw {
     conn: SqliteConnection,
+    ids: u128,
 }
 
 /// A row that is running: id and version.
@@ -27,7 +27,7 @@ impl Raw {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(5));
-        Ok(Self { conn: SqliteConnection::connect_with(&options).await? })
+        Ok(Self { conn: SqliteConnection::connect_with(&options).await?, ids: 0 })
     }
 
     pub(crate) async fn submit(&mut self, jobs: usize, together: usize) -> anyhow::Result<f64> {
@@ -87,11 +87,17 @@ impl Raw {
         }
     }
 
+    /// Growing ids, as Ratchet's are.
+    fn next_id(&mut self) -> Vec<u8> {
+        self.ids += 1;
+        (0x01a1_e0f2_4674_7000_8000_0000_0000_0000_u128 + (self.ids << 64)).to_be_bytes().to_vec()
+    }
+
     async fn insert(&mut self, count: usize) -> anyhow::Result<()> {
         let mut cold = SqliteArguments::default();
         let mut hot = SqliteArguments::default();
         for n in 0..count {
-            let id = new_job_id().as_bytes().to_vec();
+            let id = self.next_id();
             for arguments in [&mut cold, &mut hot] {
                 add(arguments, id.clone())?;
             }

@@ -60,6 +60,7 @@ pub(super) struct EndedAttempt {
     pub(super) job: Arc<JobRecord>,
     pub(super) pool: PoolIndex,
     pub(super) defer: Option<DeferReason>,
+    pub(super) own_commit: Option<Settlement>,
     pub(super) thread: Option<tokio::task::JoinHandle<()>>,
 }
 
@@ -302,7 +303,7 @@ impl Pump {
             Message::ThreadReturned(pool) => self.slots.give_back(pool),
             Message::Ended(fence, ended) => {
                 let Some(running) = self.running.remove(&fence) else { return };
-                let Ended { settlement, defer, thread } = *ended;
+                let Ended { settlement, defer, own_commit, thread } = *ended;
                 match settlement {
                     None => self.free_slot(running.pool, thread),
                     Some(settlement) => {
@@ -310,7 +311,13 @@ impl Pump {
                             self.timers.settle = Instant::now() + self.config.gather;
                         }
                         self.settlements.push(settlement);
-                        self.ended.push(EndedAttempt { job: running.job, pool: running.pool, defer, thread });
+                        self.ended.push(EndedAttempt {
+                            job: running.job,
+                            pool: running.pool,
+                            defer,
+                            own_commit,
+                            thread,
+                        });
                     }
                 }
             }

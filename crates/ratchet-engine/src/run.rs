@@ -65,6 +65,9 @@ pub(crate) struct Ended {
     pub(crate) settlement: Option<Settlement>,
     /// Why the job goes back, if it does.
     pub(crate) defer: Option<DeferReason>,
+    /// What the handler wrote in its own transaction before it failed: should the settlement come too late, this may
+    /// be what came first.
+    pub(crate) own_commit: Option<Settlement>,
     /// A thread that a blocking handler still holds: its slot stays taken until it returns.
     pub(crate) thread: Option<tokio::task::JoinHandle<()>>,
 }
@@ -213,19 +216,14 @@ impl Runner {
             Outcome::Deferred { reason, .. } => Some(reason),
             _ => None,
         };
-        let own_commit = ctx.completion();
-        let settlement = match (outcome, own_commit) {
-            // The handler wrote its own end. If its transaction was committed, the store recognises it; if not, what
-            // the handler returned counts.
-            (Outcome::Succeeded { .. } | Outcome::Cancelled, Some(written)) => {
-                Some(Settlement { maybe_applied: true, ..written })
-            }
-            (outcome, own_commit) => {
-                let maybe_applied = own_commit.is_some();
-                ctx.decide(outcome, verdicts).map(|settlement| Settlement { maybe_applied, ..settlement })
-            }
+        let written = ctx.completion().map(|written| Settlement { maybe_applied: true, ..written });
+        let (settlement, own_commit) = match (outcome, written) {
+            // The handler wrote its own end. If its transaction was committed, the store recognises it; if it was not,
+            // the handler's success counts all the same.
+            (Outcome::Succeeded { .. } | Outcome::Cancelled, Some(written)) => (Some(written), None),
+            (outcome, written) => (ctx.decide(outcome, verdicts), written),
         };
-        Ended { settlement, defer, thread }
+        Ended { settlement, defer, own_commit, thread }
     }
 }
 

@@ -58,8 +58,14 @@ impl Pump {
         let mut follow_up = false;
         let settlements: Vec<Settlement> = self.settlements.drain(..count).collect();
         let ended: Vec<_> = self.ended.drain(..count).collect();
-        for ((settlement, ended), settled) in settlements.into_iter().zip(ended).zip(turn.settled) {
+        for ((settlement, mut ended), settled) in settlements.into_iter().zip(ended).zip(turn.settled) {
             match settled {
+                Settled::Conflict if ended.own_commit.is_some() => {
+                    // The handler failed after it had committed its own end, or somebody else was first: ask which.
+                    self.settlements.extend(ended.own_commit.take());
+                    self.ended.push(ended);
+                    continue;
+                }
                 Settled::Applied | Settled::AlreadyApplied => {
                     self.counters.settled.add(1);
                     self.client.bus().publish_settled(&ended.job, &settlement, ended.defer);
