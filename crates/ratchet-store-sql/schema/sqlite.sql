@@ -57,6 +57,7 @@ CREATE TABLE scheduler_job_queue (
     kind               TEXT    NOT NULL,
     priority           INTEGER NOT NULL,
     scheduled_time     INTEGER NOT NULL,
+    deferred           INTEGER NOT NULL DEFAULT 0,
     deferred_until     INTEGER,
     business_key       TEXT,
     version            INTEGER NOT NULL DEFAULT 0,
@@ -73,10 +74,11 @@ CREATE TABLE scheduler_job_queue (
 -- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
 -- depend on how many jobs wait, here or in lanes that nobody asks for.
 CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, queue, kind, priority, scheduled_time, job_id)
-    WHERE status = 'PENDING' AND deferred_until IS NULL;
--- Deferred jobs, to find those whose time has come. Other jobs cost nothing.
+    WHERE status = 'PENDING' AND deferred = 0;
+-- Deferred jobs, to find those whose time has come; these are marked and go over to the claim index, where their place
+-- is that of their first due time. Other jobs cost nothing.
 CREATE INDEX idx_queue_deferred ON scheduler_job_queue (deferred_until, queue, kind, probation)
-    WHERE status = 'PENDING' AND deferred_until IS NOT NULL;
+    WHERE status = 'PENDING' AND deferred = 1;
 -- What a node runs (reconcile) and whose node is dead (orphans). As small as what runs.
 CREATE INDEX idx_queue_running ON scheduler_job_queue (picked_by, version)
     WHERE status = 'RUNNING';
@@ -160,4 +162,4 @@ CREATE TABLE ratchet_schema_version (
     dirty       INTEGER NOT NULL
 );
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
-VALUES (1, 'jobs', '2b881597d403b58db6ffe86282d12408719773d36b00be877252ed905179c720', 0, 0);
+VALUES (1, 'jobs', '213189d1e639108bcaf73db4092aa77285c80e282a816f59c367efeb91be6634', 0, 0);

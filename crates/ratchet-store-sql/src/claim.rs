@@ -24,9 +24,9 @@ const LANES_MAX: usize = 128;
 /// Up to this many lanes each is read as far as the whole claim could need; of more, each is read a little at first.
 const LANES_FEW: usize = 8;
 /// Most deferred jobs that become claimable in one claim.
-const PROMOTE_MAX: i64 = 1_000;
+const PROMOTE_MAX: usize = 1_000;
 /// How many deferred jobs are looked at for the next due time.
-const DEFERRED_MAX: i64 = 256;
+const DEFERRED_MAX: usize = 256;
 
 /// Takes jobs for the room there is.
 ///
@@ -34,7 +34,7 @@ const DEFERRED_MAX: i64 = 256;
 pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
     let gate = Gate::read(conn, request.node).await?;
     if gate.deferred_due {
-        conn.run(&PROMOTE, vec![gate.now.into(), Value::Int(Some(PROMOTE_MAX))]).await?;
+        conn.run(&PROMOTE, vec![gate.now.into(), Value::count(PROMOTE_MAX)]).await?;
     }
     let mut lanes = lanes(request, &gate.paused, request.probation && gate.probation_waits);
     read_heads(conn, request, &mut lanes, gate.now).await?;
@@ -86,7 +86,7 @@ async fn next_deferred(
     request: &ClaimRequest,
     paused: &HashSet<String>,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let rows = conn.rows(&NEXT_DEFERRED, vec![Value::Int(Some(DEFERRED_MAX))]).await?;
+    let rows = conn.rows(&NEXT_DEFERRED, vec![Value::count(DEFERRED_MAX)]).await?;
     let mut last = None;
     for row in &rows {
         let mut fields = row.fields();
@@ -101,7 +101,7 @@ async fn next_deferred(
         last = Some(until);
     }
     // Looking again too early costs a poll; reading all of them would cost more with every job that is deferred.
-    Ok(last.filter(|_| rows.len() as i64 == DEFERRED_MAX))
+    Ok(last.filter(|_| rows.len() == DEFERRED_MAX))
 }
 
 /// One row, and another one for each further queue that is paused.
@@ -109,10 +109,10 @@ const GATE: Stmt = Stmt::shared(
     "looking whether the node may claim",
     "SELECT /*now*/ AS now, \
      EXISTS (SELECT 1 FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL) AS alive, \
-     EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred_until IS NOT NULL \
+     EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = 1 \
              AND deferred_until <= /*now*/) AS deferred_due, \
      EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND probation = 1 \
-             AND deferred_until IS NULL) AS probation_waits, \
+             AND deferred = 0) AS probation_waits, \
      p.name AS paused \
      FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = 1",
 );
@@ -150,8 +150,8 @@ impl Gate {
 // A job that was put off keeps its time, and with it its place in the order.
 const PROMOTE: Stmt = Stmt::shared(
     "letting deferred jobs be claimed",
-    "UPDATE scheduler_job_queue SET deferred_until = NULL WHERE job_id IN (\
-     SELECT job_id FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred_until IS NOT NULL \
+    "UPDATE scheduler_job_queue SET deferred = 0 WHERE job_id IN (\
+     SELECT job_id FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = 1 \
      AND deferred_until <= ? ORDER BY deferred_until LIMIT ?)",
 );
 
@@ -214,7 +214,7 @@ fn lanes<'a>(request: &'a ClaimRequest, paused: &HashSet<String>, probation: boo
 const HEADS: Stmt = Stmt::shared(
     "looking for jobs to claim",
     "/*union*/SELECT * FROM (SELECT CAST(? AS INTEGER) AS lane, scheduled_time, job_id FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred_until IS NULL \
+     WHERE status = /*state:pending*/ AND deferred = 0 \
      AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? \
      ORDER BY scheduled_time, job_id LIMIT ?)/*end*/",
 );
@@ -261,7 +261,7 @@ async fn read_heads(
 const REFILL: Stmt = Stmt::shared(
     "looking for further jobs to claim",
     "SELECT scheduled_time, job_id FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred_until IS NULL \
+     WHERE status = /*state:pending*/ AND deferred = 0 \
      AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? \
      AND (scheduled_time, job_id) > (?, ?) ORDER BY scheduled_time, job_id LIMIT ?",
 );
@@ -347,12 +347,12 @@ const PAUSED_QUEUES: Stmt = Stmt::shared(
 const NEXT_DUE: Stmt = Stmt::shared(
     "looking for the next due job",
     "/*union*/SELECT * FROM (SELECT scheduled_time FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred_until IS NULL \
+     WHERE status = /*state:pending*/ AND deferred = 0 \
      AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1)/*end*/",
 );
 
 const NEXT_DEFERRED: Stmt = Stmt::shared(
     "looking for the next deferred job",
     "SELECT deferred_until, queue, kind, probation FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred_until IS NOT NULL ORDER BY deferred_until LIMIT ?",
+     WHERE status = /*state:pending*/ AND deferred = 1 ORDER BY deferred_until LIMIT ?",
 );

@@ -4,7 +4,7 @@ use ratchet_core::record::Timing;
 use ratchet_core::store::{Replacement, Transitioned};
 use ratchet_core::transition::{self, Place};
 use ratchet_core::{
-    AttemptRecord, AttemptStatus, ErrorKind, Event, JobId, JobRecord, NewJob, StoreError, Timestamp, clock,
+    AttemptRecord, AttemptStatus, ErrorKind, Event, JobId, JobRecord, JobState, NewJob, StoreError, Timestamp, clock,
 };
 
 use crate::cluster::database_time;
@@ -152,7 +152,7 @@ impl Step {
 
     /// Writes the new place of a job that stays in the queue.
     async fn write(&self, conn: &mut dyn Conn) -> Result<(), StoreError> {
-        let paused_from = self.to.paused_from().map(|state| state.as_str());
+        let paused_from = self.to.paused_from().map(JobState::as_str);
         conn.run(&MOVE, vec![self.to.state().into(), Value::opt_text(paused_from), self.job.id.into()]).await?;
         Ok(())
     }
@@ -238,7 +238,7 @@ async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -
     let values = vec![
         job.id.into(),
         step.to.state().into(),
-        Value::opt_text(step.to.paused_from().map(|state| state.as_str())),
+        Value::opt_text(step.to.paused_from().map(JobState::as_str)),
         job.spec.queue.as_str().into(),
         job.spec.kind.as_str().into(),
         Value::count(job.spec.priority.level()),

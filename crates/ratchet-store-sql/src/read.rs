@@ -104,9 +104,9 @@ const READ_CLAIMED: Stmt = Stmt::shared(
         "SELECT ",
         spec_columns!(),
         ", q.version AS version, q.attempts AS attempts, q.crash_count AS crash_count, \
-         q.scheduled_time AS scheduled_time, q.picked_at AS picked_at, q.last_error AS last_error \
+         q.scheduled_time AS scheduled_time, q.deferred_until AS deferred_until, q.picked_at AS picked_at, q.last_error AS last_error \
          FROM scheduler_job_queue q JOIN scheduler_job j ON j.job_id = q.job_id \
-         WHERE q.status = /*state:running*/ AND q.picked_by = ? AND q.job_id IN (/*each*/?/*end*/)"
+         WHERE q.job_id IN (/*each*/?/*end*/)"
     ),
 );
 
@@ -115,7 +115,7 @@ const READ_CLAIMED: Stmt = Stmt::shared(
 /// Columns that a claim has just set or cleared are not read: a cell costs about as much as a comparison in the database.
 pub(crate) async fn claimed(conn: &mut dyn Conn, node: NodeId, ids: &[JobId]) -> Result<Vec<Claim>, StoreError> {
     let mut found = HashMap::with_capacity(ids.len());
-    for row in conn.rows_in(&READ_CLAIMED, &[node.into()], ids).await? {
+    for row in conn.rows_in(&READ_CLAIMED, &[], ids).await? {
         let mut fields = row.fields();
         let mut job = spec_of(&mut fields)?;
         job.state = JobState::Running;
@@ -123,6 +123,7 @@ pub(crate) async fn claimed(conn: &mut dyn Conn, node: NodeId, ids: &[JobId]) ->
         job.attempts = fields.number("attempts")?;
         job.crash_count = fields.number("crash_count")?;
         job.scheduled_time = fields.time("scheduled_time")?;
+        job.deferred_until = fields.opt_time("deferred_until")?;
         job.picked_by = Some(node);
         job.picked_at = fields.opt_time("picked_at")?;
         job.last_error = fields.opt_text("last_error")?.map(str::to_owned);
@@ -138,7 +139,7 @@ const READ_RUNNING: Stmt = Stmt::shared(
         "SELECT ",
         record_columns!(),
         " FROM scheduler_job_queue q JOIN scheduler_job j ON j.job_id = q.job_id \
-         WHERE q.status = /*state:running*/ AND q.job_id IN (/*each*/?/*end*/)"
+         WHERE q.job_id IN (/*each*/?/*end*/)"
     ),
 );
 
@@ -198,8 +199,8 @@ fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> {
     let job_type = fields.parsed("job_type", str::parse)?;
     let level: u8 = fields.number("priority")?;
     let payload = JsonText::from_store(fields.text("payload")?);
-    let params = fields.opt_parsed("params", |text| serde_json::from_str(text))?.unwrap_or_default();
-    let tags = fields.opt_parsed("tags", |text| serde_json::from_str::<Vec<Tag>>(text))?.unwrap_or_default();
+    let params = fields.opt_parsed("params", serde_json::from_str)?.unwrap_or_default();
+    let tags = fields.opt_parsed("tags", serde_json::from_str::<Vec<Tag>>)?.unwrap_or_default();
     let max_retries = fields.number("max_retries")?;
     let policy = fields.text("backoff_policy")?;
     let base = fields.duration("backoff_param_us")?;
@@ -218,9 +219,9 @@ fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> {
     let mut job = JobRecord::stored(id, spec, job_type, JobState::Pending, epoch, epoch);
     job.idempotency_key = fields.opt_parsed("idempotency_key", IdempotencyKey::new)?;
     job.business_key = fields.opt_parsed("business_key", BusinessKey::new)?;
-    job.on_success = fields.opt_parsed("on_success", |text| serde_json::from_str(text))?;
-    job.on_failure = fields.opt_parsed("on_failure", |text| serde_json::from_str(text))?;
-    job.origin = fields.opt_parsed("origin", |text| serde_json::from_str(text))?;
+    job.on_success = fields.opt_parsed("on_success", serde_json::from_str)?;
+    job.on_failure = fields.opt_parsed("on_failure", serde_json::from_str)?;
+    job.origin = fields.opt_parsed("origin", serde_json::from_str)?;
     job.created_at = fields.time("created_at")?;
     Ok(job)
 }

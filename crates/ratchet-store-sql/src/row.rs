@@ -135,7 +135,7 @@ impl<'r> Fields<'r> {
 
     /// The state of a job, if it is not NULL.
     pub fn opt_state(&mut self, column: &'static str) -> Result<Option<JobState>, StoreError> {
-        self.opt_parsed(column, |text| text.parse())
+        self.opt_parsed(column, str::parse)
     }
 
     /// The state of a job.

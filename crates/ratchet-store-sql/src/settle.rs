@@ -35,10 +35,9 @@ pub async fn settle(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<V
     let mut doubtful = Vec::new();
     for (index, settlement) in settlements.iter().enumerate() {
         let fence = settlement.fence;
+        let to = rows.get(&fence.job_id).and_then(|row| row.place_after(settlement));
         // A row that was taken is gone, so that a second settlement of the same attempt finds none.
-        let row = rows.remove(&fence.job_id);
-        let to = row.as_ref().and_then(|row| row.place_after(settlement));
-        if let (Some(row), Some(to)) = (row, to) {
+        if let (Some(to), Some(row)) = (to, to.and_then(|_| rows.remove(&fence.job_id))) {
             accepted.push(Accepted { settlement, row, to });
             settled.push(Settled::Applied);
         } else {
@@ -267,7 +266,7 @@ const GO_BACK: Stmt = Stmt::per_dialect(
     "WITH v (job_id, due_in, deferred_for, attempts, crash_count, probation, error) \
      AS (VALUES /*each*/(?, ?, ?, ?, ?, ?, ?)/*end*/) \
      UPDATE scheduler_job_queue SET status = /*state:pending*/, version = version + 1, \
-     scheduled_time = COALESCE(/*now*/ + v.due_in, scheduled_time), deferred_until = /*now*/ + v.deferred_for, \
+     scheduled_time = COALESCE(/*now*/ + v.due_in, scheduled_time), deferred = v.deferred_for IS NOT NULL, deferred_until = /*now*/ + v.deferred_for, \
      attempts = COALESCE(v.attempts, scheduler_job_queue.attempts), crash_count = v.crash_count, \
      probation = v.probation, last_error = COALESCE(v.error, last_error), \
      picked_by = NULL, picked_at = NULL, progress = NULL, updated_at = /*now*/ \

@@ -91,7 +91,7 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
     if conn.run_each(&INSERT_JOBS, &rows, ColdRow::bind).await? < rows.len() as u64 {
         return Ok(false);
     }
-    conn.run_each(&INSERT_QUEUE, jobs, bind_hot).await?;
+    conn.run_each(&INSERT_QUEUE, jobs, |job, values| bind_hot(job, values)).await?;
     let tags: Vec<(JobId, &str)> =
         jobs.iter().flat_map(|job| job.spec.tags.iter().map(|tag| (job.id, tag.as_str()))).collect();
     conn.run_each(&INSERT_TAGS, &tags, |(id, tag), values| values.extend([(*tag).into(), (*id).into()])).await?;
@@ -181,7 +181,7 @@ const INSERT_QUEUE: Stmt = Stmt::shared(
      VALUES /*each*/(?, ?, ?, ?, ?, COALESCE(?, /*now*/ + ?), ?, /*now*/)/*end*/",
 );
 
-fn bind_hot(job: &&NewJob, values: &mut Vec<Value>) {
+fn bind_hot(job: &NewJob, values: &mut Vec<Value>) {
     let state = match job.start {
         StartState::Ready => JobState::Pending,
         StartState::Waiting => JobState::Waiting,

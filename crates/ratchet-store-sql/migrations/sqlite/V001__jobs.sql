@@ -57,6 +57,7 @@ CREATE TABLE scheduler_job_queue (
     kind               TEXT    NOT NULL,
     priority           INTEGER NOT NULL,
     scheduled_time     INTEGER NOT NULL,
+    deferred           INTEGER NOT NULL DEFAULT 0,
     deferred_until     INTEGER,
     business_key       TEXT,
     version            INTEGER NOT NULL DEFAULT 0,
@@ -73,10 +74,11 @@ CREATE TABLE scheduler_job_queue (
 -- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
 -- depend on how many jobs wait, here or in lanes that nobody asks for.
 CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, queue, kind, priority, scheduled_time, job_id)
-    WHERE status = 'PENDING' AND deferred_until IS NULL;
--- Deferred jobs, to find those whose time has come. Other jobs cost nothing.
+    WHERE status = 'PENDING' AND deferred = 0;
+-- Deferred jobs, to find those whose time has come; these are marked and go over to the claim index, where their place
+-- is that of their first due time. Other jobs cost nothing.
 CREATE INDEX idx_queue_deferred ON scheduler_job_queue (deferred_until, queue, kind, probation)
-    WHERE status = 'PENDING' AND deferred_until IS NOT NULL;
+    WHERE status = 'PENDING' AND deferred = 1;
 -- What a node runs (reconcile) and whose node is dead (orphans). As small as what runs.
 CREATE INDEX idx_queue_running ON scheduler_job_queue (picked_by, version)
     WHERE status = 'RUNNING';

@@ -1,0 +1,71 @@
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use ratchet_core::JobState;
+use ratchet_core::store::{JobStore as _, QueryStore as _, SubmitUnit, TurnStore as _};
+
+/// A future that is dropped at any point of a transaction leaves the store as if it had never begun, or as if it had
+/// come to its end; the next call finds a connection that is in no transaction.
+#[test]
+fn a_dropped_write_leaves_no_transaction_behind() {
+    super::run(async {
+        let (store, _dir) = super::fresh().await;
+        for polls in 0..60_u32 {
+            let number = u128::from(polls) + 1;
+            let unit = [SubmitUnit { jobs: vec![super::job(number)] }];
+            {
+                let mut write = pin!(store.submit(&unit));
+                for _ in 0..polls {
+                    if write.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                        break;
+                    }
+                    // The driver's thread needs a moment to answer; how long it takes decides only how far we come.
+                    tokio::time::sleep(Duration::from_micros(200)).await;
+                }
+            }
+            super::submit(&store, vec![super::job(1_000 + number)]).await;
+            let found = store.find(&[super::job(number).id]).await.unwrap();
+            let counted = store.count_by_state().await.unwrap();
+            assert!(counted[&JobState::Pending] >= number as u64, "what was submitted after is there");
+            assert!(found.len() <= 1);
+        }
+    });
+}
+
+#[test]
+fn an_idle_poll_writes_nothing() {
+    super::run(async {
+        let (store, dir) = super::fresh().await;
+        let node = super::register(&store).await;
+        super::submit(&store, vec![super::job(1)]).await;
+        let mut other = super::watch::Version::open(dir.path()).await;
+        let before = other.read().await;
+        let turn = store.turn(&[], Some(&super::request(node, &["other"], 10))).await.unwrap();
+        assert!(turn.claimed.is_empty());
+        assert_eq!(other.read().await, before, "nothing was claimed, so nothing was written");
+        let turn = store.turn(&[], Some(&super::request(node, &["work"], 10))).await.unwrap();
+        assert_eq!(turn.claimed.len(), 1);
+        assert_ne!(other.read().await, before, "a claim is seen by others");
+    });
+}
+
+#[test]
+fn a_turn_takes_a_few_statements_however_many_jobs() {
+    super::run(async {
+        let (store, _dir) = super::fresh().await;
+        let node = super::register(&store).await;
+        super::submit(&store, (1..=512).map(super::job).collect()).await;
+        let request = super::request(node, &["work"], 200);
+        let claimed = store.turn(&[], Some(&request)).await.unwrap().claimed;
+        assert_eq!(claimed.len(), 200);
+        let settlements: Vec<_> = claimed.iter().map(super::plan::success).collect();
+        let before = store.counts();
+        let turn = store.turn(&settlements, Some(&request)).await.unwrap();
+        assert_eq!((turn.settled.len(), turn.claimed.len()), (200, 200));
+        let after = store.counts();
+        assert_eq!(after.commits - before.commits, 1);
+        assert!(after.statements - before.statements <= 10, "{} statements", after.statements - before.statements);
+    });
+}
