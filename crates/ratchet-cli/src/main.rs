@@ -1,2 +1,81 @@
-//! Work in progress.
-fn main() {}
+//! The `ratchet` command. It holds no SQL and no rules: it asks the client and shows what it says.
+
+mod demo;
+mod exit;
+mod jobs;
+mod migrate;
+mod nodes;
+mod output;
+mod queues;
+mod session;
+mod times;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::session::Session;
+
+#[derive(Parser)]
+#[command(name = "ratchet", version, about = "Durable background jobs: look at them, steer them, try them out")]
+#[command(after_help = exit::HELP, arg_required_else_help = true)]
+struct Cli {
+    /// The SQLite file that holds the jobs
+    #[arg(long, global = true, value_name = "PATH", env = "RATCHET_DATABASE", default_value = "./ratchet.db")]
+    database: PathBuf,
+    /// Print JSON, for programs
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a mixed workload: failures, retries, a timeout, dead letters, a cancel
+    Demo,
+    /// Create the database, or bring its schema up to date
+    Migrate,
+    /// Look at jobs and steer them
+    #[command(subcommand)]
+    Jobs(jobs::Command),
+    /// List queues, or pause and resume one
+    Queues {
+        #[command(subcommand)]
+        command: Option<queues::Command>,
+    },
+    /// List the nodes that run jobs
+    Nodes,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Cli { database, json, command } = Cli::parse();
+    log_to_stderr();
+    let session = Session { database, output: Output::new(json) };
+    let exit = match run(&session, command).await {
+        Ok(exit) => exit,
+        Err(error) => exit::report(&error),
+    };
+    exit.into()
+}
+
+async fn run(session: &Session, command: Command) -> Result<Exit> {
+    match command {
+        Command::Demo => demo::run(session).await,
+        Command::Migrate => migrate::run(session).await,
+        Command::Jobs(command) => jobs::run(session, command).await,
+        Command::Queues { command } => queues::run(session, command).await,
+        Command::Nodes => nodes::run(session).await,
+    }
+}
+
+/// Quiet unless `RUST_LOG` asks for more: a command's answer is its output.
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "off".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

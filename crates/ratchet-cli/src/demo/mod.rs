@@ -1,0 +1,83 @@
+//! `ratchet demo`: a mixed workload, seen from submit to summary.
+
+mod handlers;
+mod live;
+mod summary;
+mod workload;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use ratchet::{Client, JobContext, JobFilter, JobState, Ratchet, Tag};
+
+use crate::exit::Exit;
+use crate::session::Session;
+use live::Live;
+
+/// How often to look whether everything has ended; events only draw the picture.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The whole demo takes a few seconds; a machine that needs this long has another problem.
+const GIVE_UP_AFTER: Duration = Duration::from_mins(2);
+
+pub(crate) async fn run(session: &Session) -> Result<Exit> {
+    expect_panics();
+    let store = session.create_store().await?;
+    let ratchet = Ratchet::builder()
+        .store(store)
+        .jobs(handlers::all())
+        .node_name("demo")
+        .queue("default", 20)
+        .reconcile(Duration::from_millis(200))
+        .cancel_grace(Duration::from_millis(200))
+        .drain_timeout(Duration::from_secs(2))
+        .start()
+        .await?;
+    let begun = Instant::now();
+    let mut live = Live::start(&ratchet, session.output.is_json());
+    let run = workload::submit(&ratchet).await?;
+    live.expect(&run.jobs_by_kind);
+    let ended = tokio::select! {
+        ended = all_ended(&ratchet, &run.tag, &mut live) => ended,
+        () = workload::cancel_soon(&ratchet, run.to_cancel) => unreachable!("it waits for ever once it is done"),
+        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted; jobs that are left run when a node next starts here")),
+    };
+    let took = begun.elapsed();
+    live.finish();
+    let summary = match ended {
+        Ok(()) => summary::gather(&ratchet, &run.tag, took).await.map_err(Into::into),
+        Err(error) => Err(error),
+    };
+    ratchet.shutdown().await;
+    session.output.show(&summary?, |summary| summary.page(&session.database))?;
+    Ok(Exit::Done)
+}
+
+async fn all_ended(client: &Client, tag: &Tag, live: &mut Live) -> Result<()> {
+    let states = JobState::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
+    let filter = JobFilter { states, tag: Some(tag.clone()), ..JobFilter::default() };
+    let begun = Instant::now();
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    loop {
+        tokio::select! {
+            () = live.next() => {}
+            _ = look.tick() => {
+                if client.list(&filter, None, 1).await?.items.is_empty() {
+                    return Ok(());
+                }
+                if begun.elapsed() > GIVE_UP_AFTER {
+                    bail!("the demo has not ended after {GIVE_UP_AFTER:?}; see `ratchet jobs list --tag {tag}`");
+                }
+            }
+        }
+    }
+}
+
+/// One handler panics on purpose; the default hook would print that across the progress.
+fn expect_panics() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if JobContext::current().is_none() {
+            default(panic);
+        }
+    }));
+}

@@ -1,0 +1,125 @@
+//! What came of the demo's jobs, read back from the database.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use ratchet::{Client, JobCursor, JobFilter, JobId, JobRecord, JobState, StoreError, Tag};
+use serde::Serialize;
+
+use crate::output::table;
+use crate::times;
+
+#[derive(Serialize)]
+pub(super) struct Summary {
+    tag: Tag,
+    jobs: usize,
+    took_ms: f64,
+    rows: Vec<Row>,
+    #[serde(skip)]
+    dead: Option<JobId>,
+}
+
+/// The jobs of one kind that ended in one way.
+#[derive(Serialize)]
+struct Row {
+    kind: String,
+    outcome: JobState,
+    jobs: usize,
+    attempts: u64,
+    run_p50_ms: f64,
+    run_p99_ms: f64,
+}
+
+/// Reads every job of the run.
+pub(super) async fn gather(client: &Client, tag: &Tag, took: Duration) -> Result<Summary, StoreError> {
+    let filter = JobFilter { tag: Some(tag.clone()), ..JobFilter::default() };
+    let mut groups: BTreeMap<(String, JobState), Vec<JobRecord>> = BTreeMap::new();
+    let mut after: Option<JobCursor> = None;
+    loop {
+        let page = client.list(&filter, after, 500).await?;
+        for job in page.items {
+            groups.entry((job.spec.kind.to_string(), job.state)).or_default().push(job);
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let jobs = groups.values().map(Vec::len).sum();
+    let dead = groups.iter().find(|((_, state), _)| *state == JobState::Failed).map(|(_, jobs)| jobs[0].id);
+    let rows = groups.into_iter().map(|((kind, outcome), jobs)| row(kind, outcome, &jobs)).collect();
+    Ok(Summary { tag: tag.clone(), jobs, took_ms: times::millis(took), rows, dead })
+}
+
+fn row(kind: String, outcome: JobState, jobs: &[JobRecord]) -> Row {
+    let mut run: Vec<Duration> = jobs.iter().filter_map(|job| job.timing).map(|timing| timing.duration).collect();
+    run.sort_unstable();
+    Row {
+        kind,
+        outcome,
+        jobs: jobs.len(),
+        attempts: jobs.iter().map(|job| u64::from(job.attempts)).sum(),
+        run_p50_ms: times::millis(percentile(&run, 50)),
+        run_p99_ms: times::millis(percentile(&run, 99)),
+    }
+}
+
+/// The smallest value that so many percent of the values do not exceed.
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+impl Summary {
+    pub(super) fn page(&self, database: &Path) -> String {
+        let ms = |millis: f64| times::duration(Duration::from_secs_f64(millis / 1_000.0));
+        let rows = self.rows.iter().map(|row| {
+            [
+                row.kind.clone(),
+                row.outcome.to_string(),
+                row.jobs.to_string(),
+                row.attempts.to_string(),
+                ms(row.run_p50_ms),
+                ms(row.run_p99_ms),
+            ]
+        });
+        let table = table(&["KIND", "OUTCOME", "JOBS", "ATTEMPTS", "RUN P50", "RUN P99"], 0, rows);
+        let mut by_outcome: BTreeMap<JobState, usize> = BTreeMap::new();
+        for row in &self.rows {
+            *by_outcome.entry(row.outcome).or_default() += row.jobs;
+        }
+        let outcomes: Vec<String> = by_outcome.iter().map(|(state, jobs)| format!("{jobs} {state}")).collect();
+        let mut page = format!(
+            "\n{table}\n\n{} jobs in {}: {}\n\nThey are in {}. Look at them with\n  ratchet jobs list --tag {}",
+            self.jobs,
+            ms(self.took_ms),
+            outcomes.join(", "),
+            database.display(),
+            self.tag,
+        );
+        if let Some(dead) = self.dead {
+            let _ = write!(page, "\n  ratchet jobs show {dead}");
+        }
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let values: Vec<Duration> = (1..=100).map(Duration::from_millis).collect();
+        let check = |values: &[Duration], percent, millis| {
+            assert_eq!(percentile(values, percent), Duration::from_millis(millis), "{percent}");
+        };
+        check(&values, 50, 50);
+        check(&values, 99, 99);
+        check(&values[..1], 99, 1);
+        check(&values[..2], 50, 1);
+        check(&[], 50, 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! `ratchet jobs`
+
+mod list;
+mod show;
+mod steer;
+mod view;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::exit::Exit;
+use crate::session::Session;
+use steer::{Ids, Verb};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List jobs, newest first
+    List(list::Filter),
+    /// Show one job with its attempts
+    Show(show::Which),
+    /// End live jobs; a running handler is told to stop
+    Cancel(Ids),
+    /// Suspend jobs that wait or have failed
+    Pause(Ids),
+    /// Let paused jobs go on
+    Resume(Ids),
+    /// Give failed jobs a new life
+    Retry(Ids),
+    /// Delete jobs that have ended
+    Delete(Ids),
+}
+
+pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
+    match command {
+        Command::List(filter) => list::run(session, filter).await,
+        Command::Show(which) => show::run(session, which).await,
+        Command::Cancel(ids) => steer::run(session, Verb::Cancel, ids).await,
+        Command::Pause(ids) => steer::run(session, Verb::Pause, ids).await,
+        Command::Resume(ids) => steer::run(session, Verb::Resume, ids).await,
+        Command::Retry(ids) => steer::run(session, Verb::Retry, ids).await,
+        Command::Delete(ids) => steer::run(session, Verb::Delete, ids).await,
+    }
+}

@@ -1,0 +1,107 @@
+//! `ratchet jobs show`
+
+use anyhow::Result;
+use clap::Args;
+use ratchet::{JobId, Timestamp};
+use serde::Serialize;
+
+use super::view::{AttemptView, JobView};
+use crate::exit::Exit;
+use crate::output::{details, table};
+use crate::session::Session;
+use crate::times;
+
+#[derive(Args)]
+pub(crate) struct Which {
+    /// The job
+    id: JobId,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    job: JobView,
+    attempt_records: Vec<AttemptView>,
+}
+
+pub(super) async fn run(session: &Session, which: Which) -> Result<Exit> {
+    let client = session.client().await?;
+    let Some(job) = client.find(which.id).await? else {
+        eprintln!("error: there is no job {}", which.id);
+        return Ok(Exit::NotFound);
+    };
+    let attempts = client.attempts(which.id).await?;
+    let now = client.store().database_time().await?;
+    let shown = Shown { job: job.into(), attempt_records: attempts.into_iter().map(AttemptView::from).collect() };
+    session.output.show(&shown, |shown| page(shown, now))?;
+    Ok(Exit::Done)
+}
+
+fn page(shown: &Shown, now: Timestamp) -> String {
+    let mut text = details(rows(&shown.job, now));
+    text.push_str("\n\n");
+    if shown.attempt_records.is_empty() {
+        text.push_str("No attempts yet.");
+        return text;
+    }
+    let rows = shown.attempt_records.iter().map(|attempt| {
+        [
+            attempt.attempt.to_string(),
+            attempt.status.to_owned(),
+            times::ago(attempt.started_at, now),
+            milliseconds(attempt.duration_ms),
+            attempt.error.clone().unwrap_or_default(),
+        ]
+    });
+    text.push_str(&table(&["TRY", "STATUS", "STARTED", "TOOK", "ERROR"], 4, rows));
+    text
+}
+
+fn rows(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
+    let at = |time: Timestamp| format!("{time:.3} ({})", times::relative(time, now));
+    let mut rows = vec![
+        ("id", job.id.to_string()),
+        ("kind", job.kind.to_string()),
+        (
+            "state",
+            match job.paused_from {
+                Some(from) => format!("{} (from {from})", job.state),
+                None => job.state.to_string(),
+            },
+        ),
+        ("queue", job.queue.to_string()),
+        ("priority", job.priority.to_string()),
+        ("attempts", format!("{} of {}", job.attempts, job.max_retries.saturating_add(1))),
+        ("backoff", format!("{}, {}", job.backoff.policy, milliseconds(job.backoff.base_ms))),
+        ("created", at(job.created_at)),
+        ("due", at(job.due_at)),
+    ];
+    let mut add = |name: &'static str, value: Option<String>| rows.extend(value.map(|value| (name, value)));
+    add("timeout", job.timeout_ms.map(milliseconds));
+    add("crashes", (job.crash_count > 0).then(|| job.crash_count.to_string()));
+    add("running on", job.running_on.map(|node| node.to_string()));
+    add("running since", job.running_since.filter(|_| job.running_on.is_some()).map(at));
+    add("progress", job.progress.map(|progress| format!("{:.0}%", progress * 100.0)));
+    add("ended", job.ended_at.map(at));
+    add("took", job.duration_ms.map(milliseconds));
+    add("waited", job.queue_wait_ms.map(milliseconds));
+    add("tags", joined(job.tags.iter().map(ToString::to_string)));
+    add("params", joined(job.params.iter().map(|(key, value)| format!("{key}={value}"))));
+    add("business key", job.business_key.as_ref().map(ToString::to_string));
+    add("idempotency", job.idempotency_key.as_ref().map(ToString::to_string));
+    add("callback of", job.callback_of.map(|id| id.to_string()));
+    add("superseded by", job.superseded_by.map(|id| id.to_string()));
+    add("error", job.error.clone());
+    add("payload", Some(job.payload.as_str().to_owned()));
+    add("result", job.result.as_ref().map(|result| result.as_str().to_owned()));
+    rows
+}
+
+fn joined(words: impl Iterator<Item = String>) -> Option<String> {
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn milliseconds(millis: f64) -> String {
+    times::duration(std::time::Duration::from_secs_f64(millis / 1_000.0))
+}

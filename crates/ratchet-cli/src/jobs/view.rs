@@ -1,0 +1,130 @@
+//! Jobs and attempts as programs see them: field names that stay when the library's records change.
+
+use std::collections::BTreeMap;
+
+use ratchet::{
+    AttemptRecord, Backoff, BusinessKey, IdempotencyKey, JobId, JobRecord, JobState, JobType, JsonText, Kind, NodeId,
+    Priority, QueueName, Tag, Timestamp,
+};
+use serde::Serialize;
+
+use crate::times::millis;
+
+/// A job.
+#[derive(Serialize)]
+pub(super) struct JobView {
+    pub(super) id: JobId,
+    pub(super) kind: Kind,
+    pub(super) queue: QueueName,
+    #[serde(rename = "type")]
+    pub(super) job_type: JobType,
+    pub(super) state: JobState,
+    pub(super) paused_from: Option<JobState>,
+    pub(super) priority: Priority,
+    pub(super) attempts: u32,
+    pub(super) max_retries: u32,
+    pub(super) crash_count: u32,
+    pub(super) version: u64,
+    pub(super) created_at: Timestamp,
+    pub(super) due_at: Timestamp,
+    pub(super) ended_at: Option<Timestamp>,
+    pub(super) running_on: Option<NodeId>,
+    pub(super) running_since: Option<Timestamp>,
+    pub(super) progress: Option<f64>,
+    pub(super) duration_ms: Option<f64>,
+    pub(super) queue_wait_ms: Option<f64>,
+    pub(super) backoff: BackoffView,
+    pub(super) timeout_ms: Option<f64>,
+    pub(super) tags: Vec<Tag>,
+    pub(super) params: BTreeMap<String, String>,
+    pub(super) business_key: Option<BusinessKey>,
+    pub(super) idempotency_key: Option<IdempotencyKey>,
+    pub(super) callback_of: Option<JobId>,
+    pub(super) superseded_by: Option<JobId>,
+    pub(super) error: Option<String>,
+    pub(super) payload: JsonText,
+    pub(super) result: Option<JsonText>,
+}
+
+#[derive(Serialize)]
+pub(super) struct BackoffView {
+    pub(super) policy: &'static str,
+    pub(super) base_ms: f64,
+}
+
+impl From<JobRecord> for JobView {
+    fn from(job: JobRecord) -> Self {
+        let due_at = job.due();
+        Self {
+            id: job.id,
+            kind: job.spec.kind,
+            queue: job.spec.queue,
+            job_type: job.job_type,
+            state: job.state,
+            paused_from: job.paused_from,
+            priority: job.spec.priority,
+            attempts: job.attempts,
+            max_retries: job.spec.max_retries,
+            crash_count: job.crash_count,
+            version: job.version,
+            created_at: job.created_at,
+            due_at,
+            ended_at: job.terminated_at,
+            running_on: job.picked_by,
+            running_since: job.picked_at,
+            progress: job.progress,
+            duration_ms: job.timing.map(|timing| millis(timing.duration)),
+            queue_wait_ms: job.timing.map(|timing| millis(timing.queue_wait)),
+            backoff: job.spec.backoff.into(),
+            timeout_ms: job.spec.timeout.map(millis),
+            tags: job.spec.tags,
+            params: job.spec.params,
+            business_key: job.business_key,
+            idempotency_key: job.idempotency_key,
+            callback_of: job.origin.map(|origin| origin.job_id),
+            superseded_by: job.superseded_by,
+            error: job.last_error,
+            payload: job.spec.payload,
+            result: job.result,
+        }
+    }
+}
+
+impl From<Backoff> for BackoffView {
+    fn from(backoff: Backoff) -> Self {
+        Self { policy: backoff.as_str(), base_ms: millis(backoff.base()) }
+    }
+}
+
+/// One attempt of a job.
+#[derive(Serialize)]
+pub(super) struct AttemptView {
+    pub(super) attempt: u32,
+    pub(super) status: &'static str,
+    pub(super) version: u64,
+    pub(super) node: NodeId,
+    pub(super) started_at: Timestamp,
+    pub(super) ended_at: Timestamp,
+    pub(super) duration_ms: f64,
+    pub(super) queue_wait_ms: f64,
+    pub(super) error_class: Option<String>,
+    pub(super) error: Option<String>,
+}
+
+impl From<AttemptRecord> for AttemptView {
+    fn from(attempt: AttemptRecord) -> Self {
+        let timing = attempt.timing;
+        Self {
+            attempt: attempt.attempt,
+            status: attempt.status.as_str(),
+            version: attempt.version,
+            node: attempt.node,
+            started_at: timing.started_at,
+            ended_at: timing.ended_at,
+            duration_ms: millis(timing.duration),
+            queue_wait_ms: millis(timing.queue_wait),
+            error_class: attempt.error_class,
+            error: attempt.error,
+        }
+    }
+}

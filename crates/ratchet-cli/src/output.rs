@@ -1,0 +1,91 @@
+//! Printing: tables for people, JSON for programs.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
+use console::Term;
+use serde::Serialize;
+
+/// Where and how a command prints.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Prints `value` as JSON, or what `people` makes of it.
+    pub(crate) fn show<T: Serialize>(self, value: &T, people: impl FnOnce(&T) -> String) -> io::Result<()> {
+        if self.json {
+            let mut stdout = io::stdout().lock();
+            serde_json::to_writer_pretty(&mut stdout, value)?;
+            writeln!(stdout)
+        } else {
+            self.say(people(value))
+        }
+    }
+
+    /// Prints text for people.
+    #[expect(clippy::unused_self, reason = "all printing goes through here")]
+    pub(crate) fn say(self, text: impl AsRef<str>) -> io::Result<()> {
+        writeln!(io::stdout().lock(), "{}", text.as_ref())
+    }
+}
+
+/// A table without lines: numbers to the right, the rest to the left. On a terminal it fits the width, and only the
+/// column `may_wrap` gives way.
+pub(crate) fn table<R>(header: &[&str], may_wrap: usize, rows: impl IntoIterator<Item = R>) -> String
+where
+    R: IntoIterator<Item = String>,
+{
+    let mut table = Table::new();
+    table.set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    let numeric = |at: usize| table.column_cells_iter(at).flatten().all(|cell| is_number(&cell.content()));
+    for at in (0..header.len()).filter(|at| numeric(*at)).collect::<Vec<_>>() {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    laid_out(table, may_wrap)
+}
+
+/// Names and values below each other.
+pub(crate) fn details(rows: Vec<(&str, String)>) -> String {
+    let mut table = Table::new();
+    for (name, value) in rows {
+        table.add_row([name.to_owned(), value]);
+    }
+    laid_out(table, 1)
+}
+
+fn laid_out(mut table: Table, may_wrap: usize) -> String {
+    table.load_style(comfy_table::presets::NOTHING);
+    let stdout = Term::stdout();
+    if let Some((_, width)) = stdout.size_checked().filter(|_| stdout.is_term()) {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    let columns = table.column_count();
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, if at + 1 == columns { 0 } else { 2 }));
+        if at != may_wrap {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// A count, or a duration.
+fn is_number(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    unit.len() < text.len() && ["", " µs", " ms", " s"].contains(&unit)
+}

@@ -1,0 +1,77 @@
+//! Times and durations as people say them.
+
+use std::time::Duration;
+
+use ratchet::Timestamp;
+use ratchet_core::clock;
+
+/// `850 µs`, `12 ms`, `3.4 s`, `5 min`, `2 h 5 min`, `3 d 4 h`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    let pair = |large: u64, unit: &str, small: u64, small_unit: &str| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {small_unit}"),
+    };
+    match duration {
+        d if d < Duration::from_millis(1) => format!("{} µs", d.as_micros()),
+        d if d < Duration::from_secs(1) => format!("{} ms", d.as_millis()),
+        d if d < Duration::from_mins(1) => format!("{:.1} s", d.as_secs_f64()),
+        _ if minutes < 60 => pair(minutes, "min", seconds % 60, "s"),
+        _ if hours < 24 => pair(hours, "h", minutes % 60, "min"),
+        _ => pair(days, "d", hours % 24, "h"),
+    }
+}
+
+/// One unit is enough for something that is over: `12 s ago`.
+pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", short(clock::elapsed(then, now)))
+}
+
+/// `in 5 min`, or `3 s ago`.
+pub(crate) fn relative(then: Timestamp, now: Timestamp) -> String {
+    if then > now { format!("in {}", short(clock::elapsed(now, then))) } else { ago(then, now) }
+}
+
+/// `12 s`, `5 min`, `3 h`, `40 d`.
+pub(crate) fn short(duration: Duration) -> String {
+    match duration.as_secs() {
+        s if s < 60 => format!("{s} s"),
+        s if s < 3_600 => format!("{} min", s / 60),
+        s if s < 172_800 => format!("{} h", s / 3_600),
+        s => format!("{} d", s / 86_400),
+    }
+}
+
+/// Milliseconds with fractions, for JSON.
+pub(crate) fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_well() {
+        let check = |millis: u64, expected: &str| assert_eq!(duration(Duration::from_millis(millis)), expected);
+        check(0, "0 µs");
+        check(12, "12 ms");
+        check(3_400, "3.4 s");
+        check(60_000, "1 min");
+        check(65_000, "1 min 5 s");
+        check(7_500_000, "2 h 5 min");
+        check(273_600_000, "3 d 4 h");
+    }
+
+    #[test]
+    fn times_are_told_from_now() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let check = |then, expected: &str| assert_eq!(relative(at(then), at(1_000_000)), expected);
+        check(1_000_000, "0 s ago");
+        check(999_941, "59 s ago");
+        check(1_000_300, "in 5 min");
+        check(913_600, "24 h ago");
+        check(0, "11 d ago");
+    }
+}

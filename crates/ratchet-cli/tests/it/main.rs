@@ -1,0 +1,10 @@
+//! The real binary, from outside: what it prints, what it leaves behind, how it exits.
+
+#![allow(clippy::unwrap_used, reason = "clippy knows #[test] functions, but not what they are made of")]
+
+mod database;
+mod demo;
+mod jobs;
+mod listing;
+mod support;
+mod upkeep;
