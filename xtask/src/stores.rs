@@ -9,18 +9,20 @@ use crate::workspace::Workspace;
 struct StoreUnderTest {
     name: &'static str,
     package: &'static str,
+    /// The module of those tests.
+    module: &'static str,
 }
 
 const STORES: &[StoreUnderTest] = &[
-    StoreUnderTest { name: "memory", package: "ratchet-conformance" },
-    StoreUnderTest { name: "sqlite", package: "ratchet-store-sqlite" },
+    StoreUnderTest { name: "memory", package: "ratchet-conformance", module: "memory" },
+    StoreUnderTest { name: "sqlite", package: "ratchet-store-sqlite", module: "conformance" },
 ];
 
 /// Counts the conformance cases of every store; a store without any was not tested.
 pub(crate) fn covered(workspace: &Workspace) -> Result<Ended> {
     let mut missing = Vec::new();
     for store in STORES {
-        let cases = conformance_cases(workspace, store.package)?;
+        let cases = conformance_cases(workspace, store)?;
         println!("{:<10}{cases} conformance cases", store.name);
         if cases == 0 {
             missing.push(store.name);
@@ -29,7 +31,8 @@ pub(crate) fn covered(workspace: &Workspace) -> Result<Ended> {
     Ok(if missing.is_empty() { Ended::Done } else { Ended::Skipped(format!("not tested: {}", missing.join(", "))) })
 }
 
-fn conformance_cases(workspace: &Workspace, package: &str) -> Result<usize> {
+fn conformance_cases(workspace: &Workspace, store: &StoreUnderTest) -> Result<usize> {
+    let package = store.package;
     let has_suite = workspace
         .packages
         .iter()
@@ -49,5 +52,8 @@ fn conformance_cases(workspace: &Workspace, package: &str) -> Result<usize> {
         String::from_utf8_lossy(&output.stderr)
     );
     let names = String::from_utf8_lossy(&output.stdout);
-    Ok(names.lines().filter(|name| name.contains("conformance") && name.ends_with(": test")).count())
+    Ok(names
+        .lines()
+        .filter(|line| line.starts_with(&format!("{}::", store.module)) && line.ends_with(": test"))
+        .count())
 }

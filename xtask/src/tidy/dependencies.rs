@@ -15,6 +15,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("ratchet", &["ratchet-core", "ratchet-engine", "ratchet-macros", "ratchet-store-sqlite"]),
     ("ratchet-cli", &["ratchet", "ratchet-core"]),
     ("ratchet-bench", &["ratchet", "ratchet-core", "ratchet-store-sqlite"]),
+    ("ratchet-chaos", &["ratchet"]),
     ("xtask", &["ratchet-core"]),
 ];
 
@@ -23,10 +24,18 @@ const FOREIGN: &[(&str, &[&str], &str)] = &[
     ("sqlx", &["ratchet-store-sqlite", "ratchet-bench"], "only driver crates name a driver"),
     (
         "tokio",
-        &["ratchet-engine", "ratchet-conformance", "ratchet-store-sqlite", "ratchet", "ratchet-cli", "ratchet-bench"],
+        &[
+            "ratchet-engine",
+            "ratchet-conformance",
+            "ratchet-store-sqlite",
+            "ratchet",
+            "ratchet-cli",
+            "ratchet-bench",
+            "ratchet-chaos",
+        ],
         "words, rules and SQL need no runtime",
     ),
-    ("anyhow", &["ratchet-cli", "ratchet-bench", "xtask"], "a library has typed errors"),
+    ("anyhow", &["ratchet-cli", "ratchet-bench", "ratchet-chaos", "xtask"], "a library has typed errors"),
 ];
 
 pub(super) fn check(project: &Project<'_>) -> Vec<Finding> {

@@ -37,7 +37,8 @@ pub(super) fn options(project: &Project<'_>) -> Vec<Finding> {
         return vec![Finding::Error(format!("{BUILDER} or {OPTIONS} is missing"))];
     };
     let names = OPTION.captures_iter(&builder.text).map(|found| found[1].to_owned());
-    let absent = names.filter(|name| !guide.text.contains(&format!("`{name}(")));
+    let told = |name: &String| ["(", "::<"].iter().any(|call| guide.text.contains(&format!("`{name}{call}")));
+    let absent = names.filter(|name| !told(name));
     absent.map(|name| Finding::Error(format!("{OPTIONS} lacks the builder's option `{name}(…)`"))).collect()
 }
 

@@ -21,9 +21,13 @@ fn is_state_name(literal: &str) -> bool {
     JobState::ALL.iter().any(|state| literal == state.as_str() || literal.contains(&format!("'{state}'")))
 }
 
-/// SQL outside the crates whose business it is, and outside the benchmarks, which measure the database without Ratchet.
+/// SQL outside the crates whose business it is. Benchmarks measure the database without Ratchet, and examples have tables of
+/// their own.
 pub(super) fn sql(project: &Project<'_>) -> Vec<Finding> {
-    let may = |source: &RustSource| source.path.starts_with("crates/ratchet-store-") || source.is_below("bench");
+    let may = |source: &RustSource| {
+        let own = ["bench", "examples"].iter().any(|folder| source.is_below(folder));
+        own || source.path.starts_with("crates/ratchet-store-")
+    };
     let sources = project.sources.iter().filter(|source| !may(source) && !source.is_test());
     sources.flat_map(|source| literals(source, is_sql, "holds SQL; it belongs in crates/ratchet-store-sql")).collect()
 }
