@@ -3,7 +3,7 @@
 mod bench;
 mod c_compiler;
 mod examples;
-mod readme;
+mod pages;
 mod steps;
 mod stores;
 mod test;
@@ -30,6 +30,9 @@ enum Command {
     /// Everything that CI needs: format, lints, tests, examples, README, docs, tidy
     #[command(visible_alias = "ci")]
     Test {
+        /// Only this step, as the closing table names it; may be repeated
+        #[arg(long, value_name = "STEP")]
+        only: Vec<String>,
         /// Do not fail when a store could not be tested
         #[arg(long)]
         allow_missing: bool,
@@ -66,7 +69,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     let workspace = Workspace::find()?;
     match command {
-        Command::Test { allow_missing } => test::run(&workspace, allow_missing),
+        Command::Test { only, allow_missing } => test::run(&workspace, only, allow_missing),
         Command::Tidy { fix } => tidy::run(&workspace, fix),
         Command::Bench { store, quick, json } => bench::run(&workspace, store, quick, json.as_deref()),
     }

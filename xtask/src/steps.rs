@@ -13,8 +13,8 @@ pub(crate) enum Ended {
 }
 
 /// Runs steps one after the other; a failed step does not keep the next from running.
-#[derive(Default)]
 pub(crate) struct Steps {
+    only: Vec<String>,
     rows: Vec<Row>,
 }
 
@@ -25,7 +25,15 @@ struct Row {
 }
 
 impl Steps {
+    /// All steps, or only those that are named.
+    pub(crate) fn new(only: Vec<String>) -> Self {
+        Self { only, rows: Vec::new() }
+    }
+
     pub(crate) fn step(&mut self, name: &'static str, step: impl FnOnce() -> Result<Ended>) {
+        if !self.only.is_empty() && !self.only.iter().any(|only| only == name) {
+            return;
+        }
         println!("\n── {name} {}", "─".repeat(74_usize.saturating_sub(name.len())));
         let begun = Instant::now();
         let result = step();
@@ -37,6 +45,9 @@ impl Steps {
 
     /// Prints the table and says whether the run as a whole is good.
     pub(crate) fn close(self, allow_missing: bool) -> Result<()> {
+        for only in &self.only {
+            anyhow::ensure!(self.rows.iter().any(|row| row.name == only), "there is no step {only:?}");
+        }
         println!("\n{:<16}{:<9}{:>9}", "step", "result", "time");
         let (mut failed, mut skipped) = (Vec::new(), Vec::new());
         for Row { name, result, took } in &self.rows {

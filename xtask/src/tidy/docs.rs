@@ -10,7 +10,7 @@ use regex_lite::Regex;
 
 use super::tree::TextFile;
 use super::{Finding, Project};
-use crate::readme;
+use crate::pages;
 use crate::workspace::Workspace;
 
 const STATE_MACHINE: &str = "docs/state-machine.md";
@@ -61,7 +61,7 @@ pub(super) fn paths(project: &Project<'_>) -> Vec<Finding> {
 }
 
 pub(super) fn readme_snippet(project: &Project<'_>) -> Vec<Finding> {
-    let snippet = project.tree.file("README.md").and_then(|page| readme::snippet(&page.text));
+    let snippet = project.tree.file("README.md").and_then(|page| pages::snippet(&page.text));
     match snippet.map(|snippet| snippet.lines().count()) {
         None => vec![Finding::Error("README.md has no ```rust block with a `fn main`".to_owned())],
         Some(lines) if lines > SNIPPET_LINES_MAX => {
