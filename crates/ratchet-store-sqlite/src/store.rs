@@ -59,8 +59,9 @@ macro_rules! write {
         match result {
             Ok(done) if $keep(&done) => {
                 let committed = transaction.commit().await;
+                committed.map_err(|error| inner.writer.failed("committing a transaction", error))?;
                 inner.counters.count_commit();
-                committed.map(|()| done).map_err(|error| inner.writer.failed("committing a transaction", error))
+                Ok(done)
             }
             result => result,
         }

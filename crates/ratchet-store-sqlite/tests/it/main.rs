@@ -1,5 +1,7 @@
 //! What is SQLite's own; what every store must do is in `ratchet-conformance`.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod conformance;
 mod migrate;
 mod open;
