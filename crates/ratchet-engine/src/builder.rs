@@ -294,7 +294,7 @@ impl RatchetBuilder {
         let (drain, draining) = watch::channel::<Option<Instant>>(None);
         let mut tasks = Tasks::default();
         for listener in listeners {
-            tasks.side.spawn(listen(client.events(), listener));
+            tasks.listeners.spawn(listen(client.events(), listener, tasks.stop_listening.clone()));
         }
         let mut standing = pulse.standing.clone();
         tasks.side.spawn(async move {

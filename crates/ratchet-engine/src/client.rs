@@ -210,8 +210,12 @@ impl Client {
     fn after(&self, changed: Option<Transitioned>, what: impl FnOnce(&Transitioned) -> JobEventKind) -> bool {
         let Some(transitioned) = changed else { return false };
         self.publish(&transitioned.job, what(&transitioned));
-        // A resumed or retried job may be due; a cancelled one may run here.
-        self.wake().work();
+        if transitioned.from.state() == JobState::Running {
+            self.wake().revoked();
+        } else {
+            // It may be due.
+            self.wake().work();
+        }
         true
     }
 }

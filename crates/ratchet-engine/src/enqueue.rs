@@ -203,6 +203,7 @@ impl<J: Job> Enqueue<J> {
             Replacement::Existing(id) => Submitted::Existing(id),
             Replacement::Replaced(replaced) => {
                 client.publish(&replaced.job, cancelled(&replaced));
+                client.wake().revoked();
                 Submitted::Created(job.id)
             }
         };

@@ -13,6 +13,7 @@ use ratchet_core::{
     Settlement,
 };
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 
 /// Something that happened to a job.
 ///
@@ -225,10 +226,17 @@ impl fmt::Debug for EventStream {
 /// A function that is told of every event, on a task of its own: it can neither slow nor break the engine.
 pub(crate) type Listener = Box<dyn Fn(&JobEvent) + Send + Sync>;
 
-pub(crate) async fn listen(mut events: EventStream, listener: Listener) {
-    while let Some(event) = events.next().await {
+/// Tells a listener of events until `stop`, and then of those that are left.
+pub(crate) async fn listen(mut events: EventStream, listener: Listener, stop: CancellationToken) {
+    let tell = |event: Arc<JobEvent>| {
         if std::panic::catch_unwind(AssertUnwindSafe(|| listener(&event))).is_err() {
             tracing::error!(job.id = %event.job_id, "an event listener panicked; it stays registered");
         }
+    };
+    while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
+        tell(event);
+    }
+    while let Ok(event) = events.receiver.try_recv() {
+        tell(event);
     }
 }

@@ -29,6 +29,7 @@ mod slots;
 mod stats;
 mod step;
 mod submitter;
+mod testing;
 mod turn;
 mod wake;
 
@@ -51,3 +52,4 @@ pub use retry::{DefaultRetryPolicy, RetryPolicy, RetryVerdict};
 pub use sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
 pub use stats::Stats;
 pub use step::{IntoStep, JobExt, Step, StepOptions};
+pub use testing::TestContext;

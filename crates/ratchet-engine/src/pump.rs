@@ -244,8 +244,12 @@ impl Pump {
             self.strategy.woken();
             self.timers.poll = Instant::now();
         }
-        if wake.take_due_changed() {
+        let (due_changed, revoked) = (wake.take_due_changed(), wake.take_revoked());
+        if due_changed {
             self.ask_due_soon();
+        }
+        if revoked {
+            self.timers.reconcile = Instant::now();
         }
     }
 

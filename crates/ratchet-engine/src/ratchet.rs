@@ -9,6 +9,7 @@ use ratchet_core::store::WatchGuard;
 use ratchet_core::{NodeId, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::builder::{Hooks, RatchetBuilder};
 use crate::client::Client;
@@ -33,8 +34,13 @@ pub struct Ratchet {
 pub(crate) struct Tasks {
     pub(crate) pump: JoinSet<()>,
     pub(crate) side: JoinSet<()>,
+    pub(crate) listeners: JoinSet<()>,
+    pub(crate) stop_listening: CancellationToken,
     pub(crate) watch: Option<WatchGuard>,
 }
+
+/// How long a stopping node waits for its event listeners.
+const LISTENERS_MAX: Duration = Duration::from_secs(5);
 
 impl Ratchet {
     /// Begins to put a node together.
@@ -82,6 +88,11 @@ impl Ratchet {
         self.pulse.stop().await;
         if let Err(error) = self.client.store().deregister(node).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed; others will notice");
+        }
+        self.tasks.stop_listening.cancel();
+        let heard = async { while self.tasks.listeners.join_next().await.is_some() {} };
+        if tokio::time::timeout(LISTENERS_MAX, heard).await.is_err() {
+            tracing::warn!("event listeners were too slow to hear of everything before the end");
         }
         tracing::info!(%node, "node stopped");
         self.hooks.after_stop().await;

@@ -127,10 +127,10 @@ impl Runner {
             return (self.supervise(ctx, leash, &mut handler).await, None);
         }
         let (answer, returned) = tokio::sync::oneshot::channel();
-        let runtime = tokio::runtime::Handle::current();
         let thread = tokio::task::spawn_blocking(move || {
-            // Nobody waits for the answer of a handler that was given up.
-            let _ = answer.send(runtime.block_on(guarded));
+            // Polled by hand and not by the runtime, inside which a handler could not use a runtime of its own, as
+            // blocking clients do. Nobody waits for the answer of a handler that was given up.
+            let _ = answer.send(pollster::block_on(guarded));
         });
         let mut handler = std::pin::pin!(returned.map(|returned| match returned {
             Ok(result) => ended(result),

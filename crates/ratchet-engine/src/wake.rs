@@ -14,6 +14,7 @@ pub(crate) struct Wake {
     notify: Notify,
     work: AtomicBool,
     due: AtomicBool,
+    revoked: AtomicBool,
     expected: Mutex<Vec<(JobId, Instant)>>,
 }
 
@@ -59,6 +60,16 @@ impl Wake {
 
     pub(crate) fn take_work(&self) -> bool {
         self.work.swap(false, Ordering::AcqRel)
+    }
+
+    /// A running job was cancelled, perhaps one that runs here.
+    pub(crate) fn revoked(&self) {
+        self.revoked.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+
+    pub(crate) fn take_revoked(&self) -> bool {
+        self.revoked.swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn take_due_changed(&self) -> bool {

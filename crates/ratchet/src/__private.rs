@@ -9,14 +9,6 @@ pub use self::injected::*;
 pub use self::returned::*;
 pub use self::source::*;
 
-/// Calls the body of a blocking job, on a thread of the blocking pool.
-///
-/// The engine polls handlers in a runtime's context even there, in which a body could not use a runtime of its own, as
-/// blocking clients do. This steps out of that context.
-pub fn block<T>(body: impl FnOnce() -> T) -> T {
-    tokio::task::block_in_place(body)
-}
-
 /// What a `#[job]` function returns.
 mod returned {
     /// A `Result` under any name, taken apart.

@@ -101,6 +101,7 @@ pub use ratchet_engine::Registration;
 pub use ratchet_engine::Slots;
 pub use ratchet_engine::StartError;
 pub use ratchet_engine::Stats;
+pub use ratchet_engine::TestContext;
 pub use ratchet_engine::jobs;
 pub use ratchet_engine::registration_of;
 

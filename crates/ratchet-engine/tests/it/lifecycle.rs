@@ -92,6 +92,13 @@ async fn a_blocking_handler_that_timed_out_keeps_its_slot_until_its_thread_retur
 }
 
 #[tokio::test]
+async fn a_blocking_handler_may_use_a_runtime_of_its_own() {
+    let (ratchet, _) = engine().await;
+    let handle = ratchet.enqueue(Blocking(Play::OwnRuntime)).max_retries(0).submit().await.unwrap();
+    assert_eq!(handle.result().await.unwrap(), "own runtime");
+}
+
+#[tokio::test]
 async fn a_snoozed_job_comes_back_without_an_attempt_consumed() {
     let (ratchet, stage) = engine().await;
     let handle = ratchet.enqueue(Play::SnoozeOnce).submit().await.unwrap();

@@ -91,6 +91,8 @@ pub(crate) enum Play {
     /// Blocks its thread for so many milliseconds.
     BlockThread(u64),
     Progress(f64),
+    /// Starts a runtime, as blocking clients do.
+    OwnRuntime,
 }
 
 impl Job for Play {
@@ -141,6 +143,11 @@ impl Play {
             Self::BlockThread(ms) => {
                 std::thread::sleep(Duration::from_millis(ms));
                 Ok("thread".to_owned())
+            }
+            Self::OwnRuntime => {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(tokio::time::sleep(Duration::from_millis(1)));
+                Ok("own runtime".to_owned())
             }
             Self::Progress(fraction) => {
                 ctx.progress(fraction);

@@ -213,7 +213,7 @@ impl JobItem {
         }
         let call = quote!(Self::call(#(#arguments),*));
         let is_async = self.function.sig.asyncness.is_some();
-        let call = if is_async { quote!(#call.await) } else { quote!(#private::block(|| #call)) };
+        let call = if is_async { quote!(#call.await) } else { call };
         match &self.returns {
             Returns::Unit => quote! {
                 #states
@@ -333,7 +333,7 @@ mod tests {
             "typeOutput=<io::Result<u8>as::ratchet::__private::ResultParts>::Ok;",
         );
         check("", "async fn tick() -> Outcome<u8, E> {}", "typeOutput=Outcome<u8,E>;");
-        check("blocking", "fn tick() -> u8 { 1 }", "Ok(::ratchet::__private::block(||Self::call()))");
+        check("blocking", "fn tick() -> u8 { 1 }", "Ok(Self::call())");
         check("", "async fn tick(ctx: JobContext, s: State<S>) {}", "Self::call(__ctx,__state_1).await");
         check("crate = \"mine::r\"", "async fn tick() {}", "implmine::r::__private::JobforTickJob");
         check("crate = \"mine::r\"", "async fn tick() {}", "#[serde(crate=\"mine::r::__private::serde\")]");

@@ -4,4 +4,5 @@ mod compile_errors;
 mod job_error;
 mod job_forms;
 mod node;
+#[cfg(feature = "sqlite")]
 mod transactions;

@@ -1,4 +1,5 @@
 //! Submitting and completing in the caller's own SQLite transaction.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
 use std::sync::Arc;

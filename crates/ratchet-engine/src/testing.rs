@@ -1,0 +1,103 @@
+//! Calling a job's body in a unit test, without a node.
+
+use std::sync::Arc;
+
+use ratchet_core::{
+    Clock, Fence, InvalidInput, JobRecord, JobSpec, JobState, JobType, JsonText, Kind, MemoryStore, Tag,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Client;
+use crate::context::JobContext;
+use crate::ids::{SystemClock, new_job_id, new_node_id};
+use crate::inject::StateMap;
+
+/// Makes a context for calling a job's body in a unit test; see [`JobContext::for_test`].
+#[derive(Debug)]
+#[must_use = "call .build()"]
+pub struct TestContext {
+    kind: String,
+    attempt: u32,
+    params: Vec<(String, String)>,
+    tags: Vec<String>,
+    states: StateMap,
+    token: CancellationToken,
+}
+
+impl JobContext {
+    /// Begins to make a context for a unit test.
+    ///
+    /// Its client submits to a store in memory that nobody works on.
+    ///
+    /// ```
+    /// use ratchet_engine::JobContext;
+    ///
+    /// let ctx = JobContext::for_test().attempt(2).param("customer", "7").build().unwrap();
+    /// assert_eq!((ctx.attempt(), ctx.param("customer")), (2, Some("7")));
+    /// ```
+    pub fn for_test() -> TestContext {
+        TestContext {
+            kind: "test".to_owned(),
+            attempt: 1,
+            params: Vec::new(),
+            tags: Vec::new(),
+            states: StateMap::default(),
+            token: CancellationToken::new(),
+        }
+    }
+}
+
+impl TestContext {
+    /// Of a job of this kind; `test` unless said otherwise.
+    pub fn kind(mut self, kind: impl Into<String>) -> Self {
+        self.kind = kind.into();
+        self
+    }
+
+    /// In this attempt, from 1.
+    pub fn attempt(mut self, attempt: u32) -> Self {
+        self.attempt = attempt.max(1);
+        self
+    }
+
+    /// With this param.
+    pub fn param(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.params.push((key.into(), value.into()));
+        self
+    }
+
+    /// With this tag.
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+
+    /// With this state.
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.insert(value);
+        self
+    }
+
+    /// With this token, which the test can cancel.
+    pub fn cancellation_token(mut self, token: CancellationToken) -> Self {
+        self.token = token;
+        self
+    }
+
+    /// Makes the context; the same limits hold as for a submit.
+    pub fn build(self) -> Result<JobContext, InvalidInput> {
+        let mut spec = JobSpec::new(Kind::new(self.kind)?, JsonText::null());
+        spec.params = self.params.into_iter().collect();
+        spec.tags = self.tags.into_iter().map(Tag::new).collect::<Result<_, _>>()?;
+        spec.check()?;
+        let now = SystemClock.now();
+        let mut job = JobRecord::stored(new_job_id(), spec, JobType::Single, JobState::Running, now, now);
+        let fence = Fence { job_id: job.id, version: 1, node: new_node_id() };
+        job.version = fence.version;
+        job.attempts = self.attempt - 1;
+        job.picked_by = Some(fence.node);
+        job.picked_at = Some(now);
+        let client = Client::new(MemoryStore::new(Arc::new(SystemClock)));
+        Ok(JobContext::new(fence, Arc::new(job), Arc::new(self.states), client, self.token))
+    }
+}
