@@ -47,14 +47,15 @@ pub async fn settle(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<V
             settled.push(Settled::Conflict);
         }
     }
+    if !accepted.is_empty() {
+        accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
+        apply(conn, &accepted).await?;
+    }
+    // Last, so that a settlement that is in this call twice is found to be written.
     if !doubtful.is_empty() {
         for index in written_before(conn, settlements, &doubtful).await? {
             settled[index] = Settled::AlreadyApplied;
         }
-    }
-    if !accepted.is_empty() {
-        accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
-        apply(conn, &accepted).await?;
     }
     Ok(settled)
 }

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
-use ratchet_core::{BusinessKey, Due, ErrorKind, JobId, JobState, NewJob, StartState, StoreError};
+use ratchet_core::{BusinessKey, Due, ErrorKind, JobId, JobState, NewJob, StartState, StoreError, Timestamp, clock};
 
+use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::read::json_of;
 use crate::stmt::Stmt;
@@ -71,10 +72,15 @@ async fn insert_free(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<(), StoreE
 
 /// Stores jobs whose ids and keys are free; `false` if one was not, and then some may have been stored.
 pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool, StoreError> {
+    if jobs.is_empty() {
+        return Ok(true);
+    }
+    // Read once: the clock goes on between statements, but a job without delay is due when it is stored.
+    let now = database_time(conn).await?;
     let keyed: Vec<_> = jobs.iter().filter(|job| job.idempotency_key.is_some()).collect();
     let bind = |job: &&&NewJob, values: &mut Vec<Value>| {
         values.push(Value::opt_text(job.idempotency_key.as_ref().map(AsRef::as_ref)));
-        values.push(job.id.into());
+        values.extend([job.id.into(), now.into()]);
     };
     if conn.run_each(&TAKE_IDEMPOTENCY_KEYS, &keyed, bind).await? < keyed.len() as u64 {
         return Ok(false);
@@ -87,11 +93,11 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
     if conn.run_each(&TAKE_BUSINESS_KEYS, &keyed, bind).await? < keyed.len() as u64 {
         return Ok(false);
     }
-    let rows = jobs.iter().map(|job| ColdRow::of(job)).collect::<Result<Vec<_>, _>>()?;
+    let rows = jobs.iter().map(|job| ColdRow::of(job, now)).collect::<Result<Vec<_>, _>>()?;
     if conn.run_each(&INSERT_JOBS, &rows, ColdRow::bind).await? < rows.len() as u64 {
         return Ok(false);
     }
-    conn.run_each(&INSERT_QUEUE, jobs, |job, values| bind_hot(job, values)).await?;
+    conn.run_each(&INSERT_QUEUE, jobs, |job, values| bind_hot(job, now, values)).await?;
     let tags: Vec<(JobId, &str)> =
         jobs.iter().flat_map(|job| job.spec.tags.iter().map(|tag| (job.id, tag.as_str()))).collect();
     conn.run_each(&INSERT_TAGS, &tags, |(id, tag), values| values.extend([(*tag).into(), (*id).into()])).await?;
@@ -101,7 +107,7 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
 const TAKE_IDEMPOTENCY_KEYS: Stmt = Stmt::shared(
     "taking idempotency keys",
     "INSERT INTO scheduler_idempotency_key (idempotency_key, job_id, created_at) \
-     VALUES /*each*/(?, ?, /*now*/)/*end*/ ON CONFLICT DO NOTHING",
+     VALUES /*each*/(?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
 );
 
 const TAKE_BUSINESS_KEYS: Stmt = Stmt::shared(
@@ -120,12 +126,13 @@ const INSERT_JOBS: Stmt = Stmt::shared(
     "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, params, tags, max_retries, \
      backoff_policy, backoff_param_us, timeout_us, resource_name, caller_principal, idempotency_key, business_key, \
      on_success, on_failure, origin, created_at) \
-     VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, /*now*/)/*end*/ ON CONFLICT DO NOTHING",
+     VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
 );
 
 /// A job and those of its fields that are written as JSON.
 struct ColdRow<'a> {
     job: &'a NewJob,
+    now: Timestamp,
     params: Value,
     tags: Value,
     on_success: Value,
@@ -134,11 +141,12 @@ struct ColdRow<'a> {
 }
 
 impl<'a> ColdRow<'a> {
-    fn of(job: &'a NewJob) -> Result<Self, StoreError> {
+    fn of(job: &'a NewJob, now: Timestamp) -> Result<Self, StoreError> {
         const NULL: Value = Value::Json(None);
         let spec = &job.spec;
         Ok(Self {
             job,
+            now,
             params: if spec.params.is_empty() { NULL } else { json_of(&spec.params)? },
             tags: if spec.tags.is_empty() { NULL } else { json_of(&spec.tags)? },
             on_success: job.on_success.as_ref().map_or(Ok(NULL), json_of)?,
@@ -148,7 +156,7 @@ impl<'a> ColdRow<'a> {
     }
 
     fn bind(&self, values: &mut Vec<Value>) {
-        let Self { job, params, tags, on_success, on_failure, origin } = self;
+        let Self { job, now, params, tags, on_success, on_failure, origin } = self;
         let spec = &job.spec;
         values.extend([
             job.id.into(),
@@ -170,25 +178,25 @@ impl<'a> ColdRow<'a> {
             on_success.clone(),
             on_failure.clone(),
             origin.clone(),
+            (*now).into(),
         ]);
     }
 }
 
 const INSERT_QUEUE: Stmt = Stmt::shared(
     "queueing jobs",
-    // The due time is given, or it is so much after now.
     "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, updated_at) \
-     VALUES /*each*/(?, ?, ?, ?, ?, COALESCE(?, /*now*/ + ?), ?, /*now*/)/*end*/",
+     VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?)/*end*/",
 );
 
-fn bind_hot(job: &NewJob, values: &mut Vec<Value>) {
+fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
     let state = match job.start {
         StartState::Ready => JobState::Pending,
         StartState::Waiting => JobState::Waiting,
     };
-    let (at, after) = match job.due {
-        Due::At(time) => (Some(time), 0),
-        Due::After(delay) => (None, micros(delay)),
+    let scheduled_time = match job.due {
+        Due::At(time) => time,
+        Due::After(delay) => clock::later(now, delay),
     };
     values.extend([
         job.id.into(),
@@ -196,9 +204,9 @@ fn bind_hot(job: &NewJob, values: &mut Vec<Value>) {
         job.spec.queue.as_str().into(),
         job.spec.kind.as_str().into(),
         Value::count(job.spec.priority.level()),
-        Value::opt_time(at),
-        Value::Int(Some(after)),
+        scheduled_time.into(),
         Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
+        now.into(),
     ]);
 }
 

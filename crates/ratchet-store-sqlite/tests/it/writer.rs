@@ -28,7 +28,7 @@ fn a_dropped_write_leaves_no_transaction_behind() {
             super::submit(&store, vec![super::job(1_000 + number)]).await;
             let found = store.find(&[super::job(number).id]).await.unwrap();
             let counted = store.count_by_state().await.unwrap();
-            assert!(counted[&JobState::Pending] >= u64::from(polls) + 1, "what was submitted after is there");
+            assert!(counted[&JobState::Pending] > u64::from(polls), "what was submitted after is there");
             assert!(found.len() <= 1);
         }
     });
