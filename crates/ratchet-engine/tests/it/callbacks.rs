@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::{Play, Stage, eventually, memory, quick};
 
+/// Origin, retries and note of each callback.
+type Told = (Origin, u32, Option<String>);
+
 #[derive(Debug, Default, Clone)]
-struct Heard(Arc<Mutex<Vec<(Origin, u32, Option<String>)>>>);
+struct Heard(Arc<Mutex<Vec<Told>>>);
 
 #[derive(Serialize, Deserialize)]
 struct Report;

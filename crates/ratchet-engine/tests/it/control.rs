@@ -7,7 +7,7 @@ use crate::support::{Play, engine, event, eventually, started};
 #[tokio::test]
 async fn a_cancelled_pending_job_never_starts() {
     let (ratchet, stage) = engine().await;
-    let handle = ratchet.enqueue(Play::Return("x".into())).delay(Duration::from_secs(60)).submit().await.unwrap();
+    let handle = ratchet.enqueue(Play::Return("x".into())).delay(Duration::from_mins(1)).submit().await.unwrap();
     assert!(ratchet.cancel(handle.id()).await.unwrap());
     assert!(!ratchet.cancel(handle.id()).await.unwrap(), "what has ended cannot be cancelled");
     assert!(matches!(handle.result().await, Err(ResultError::Canceled { .. })));
@@ -73,7 +73,7 @@ async fn a_manual_retry_runs_the_job_again_from_nothing() {
 #[tokio::test]
 async fn only_what_has_ended_can_be_deleted() {
     let (ratchet, _) = engine().await;
-    let live = ratchet.enqueue(Play::Return("x".into())).delay(Duration::from_secs(60)).submit().await.unwrap();
+    let live = ratchet.enqueue(Play::Return("x".into())).delay(Duration::from_mins(1)).submit().await.unwrap();
     let refused = ratchet.delete(live.id()).await.unwrap_err();
     assert_eq!(*refused.kind(), ErrorKind::Conflict);
     let done = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
@@ -112,7 +112,7 @@ async fn an_idempotency_key_leads_to_the_first_job_for_ever() {
 #[tokio::test]
 async fn a_replacement_takes_the_place_and_the_key_of_the_old_job() {
     let (ratchet, stage) = engine().await;
-    let old = ratchet.enqueue(Play::Hang).business_key("slot").delay(Duration::from_secs(60)).submit().await.unwrap();
+    let old = ratchet.enqueue(Play::Hang).business_key("slot").delay(Duration::from_mins(1)).submit().await.unwrap();
     let new = ratchet.enqueue(Play::Return("new".into())).business_key("slot").replace(old.id()).await.unwrap();
     assert_eq!(new.result().await.unwrap(), "new");
     let Err(ResultError::Canceled { superseded_by, .. }) = old.result().await else { panic!("it was cancelled") };

@@ -1,6 +1,5 @@
 //! What a user of the facade sees: the macros' forms, their errors, and jobs that really run.
 
-mod compile_errors;
 mod job_error;
 mod job_forms;
 mod node;

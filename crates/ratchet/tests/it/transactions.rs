@@ -71,7 +71,7 @@ async fn node_with_gate() -> (tempfile::TempDir, SqlitePool, Ratchet, Arc<Gate>)
     let pool = pool_at(&path).await;
     let gate = Arc::new(Gate::default());
     // A reconcile would tell the handler of its cancellation before it tries to complete.
-    let builder = Ratchet::builder().store(store).jobs(jobs![book, too_late]).reconcile(Duration::from_secs(60));
+    let builder = Ratchet::builder().store(store).jobs(jobs![book, too_late]).reconcile(Duration::from_mins(1));
     let ratchet = builder.state(pool.clone()).state(gate.clone()).start().await.unwrap();
     (dir, pool, ratchet, gate)
 }
@@ -98,7 +98,7 @@ async fn a_committed_submit_runs_and_a_rolled_back_one_never_was() {
 #[tokio::test]
 async fn a_duplicate_key_does_not_abort_the_caller_s_transaction() {
     let (_dir, pool, ratchet) = node().await;
-    let later = Duration::from_secs(600);
+    let later = Duration::from_mins(10);
     let holder = ratchet.enqueue(book("ok".into())).delay(later).business_key("taken").submit().await.unwrap();
     let mut tx = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
     sqlx::query("INSERT INTO booking (job) VALUES ('mine')").execute(&mut *tx).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_handler_s_writes_and_its_completion_are_one() {
         assert_eq!(bookings(&pool).await, 1, "{end}: written once");
         assert_eq!(ratchet.attempts(handle.id()).await.unwrap().len(), attempts, "{end}");
         let stats = ratchet.stats();
-        assert_eq!((stats.conflicts, stats.settled as usize), (0, attempts), "{end}: the engine knows its own commit");
+        assert_eq!((stats.conflicts, stats.settled), (0, attempts as u64), "{end}: the engine knows its own commit");
         ratchet.shutdown().await;
     }
 }
