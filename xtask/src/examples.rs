@@ -1,6 +1,6 @@
 //! Every example runs to its end, in a directory of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -12,17 +12,19 @@ use crate::workspace::{Workspace, run as command};
 
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 
+/// Every file in `examples/`, which must be a target of some package.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let targets = workspace.packages.iter().flat_map(|package| &package.targets).filter(|target| target.is("example"));
-    let (mut names, mut sources) = (BTreeSet::new(), BTreeSet::new());
-    for target in targets {
-        names.insert(target.name.as_str());
-        sources.insert(target.src_path.clone());
+    let mut targets = BTreeMap::new();
+    for target in workspace.packages.iter().flat_map(|package| &package.targets).filter(|target| target.is("example")) {
+        targets.insert(target.src_path.canonicalize()?, target.name.as_str());
     }
+    let mut names = BTreeSet::new();
     for entry in fs::read_dir(workspace.root.join("examples")).context("cannot list examples/")? {
-        let path = entry?.path();
-        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
-        ensure!(!is_rust || sources.contains(&path), "{} is not a target of any package", workspace.show(&path));
+        let path = entry?.path().canonicalize()?;
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            let target = targets.get(&path);
+            names.insert(*target.with_context(|| format!("{} is not a target of any package", path.display()))?);
+        }
     }
     ensure!(!names.is_empty(), "there are no examples");
     command(workspace.cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;

@@ -64,11 +64,6 @@ impl Workspace {
     pub(crate) fn cargo(&self) -> Command {
         cargo(&self.root)
     }
-
-    /// A path in the workspace, as people write it.
-    pub(crate) fn show(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
-    }
 }
 
 /// The cargo that runs this xtask, in a directory.

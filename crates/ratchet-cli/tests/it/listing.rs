@@ -45,9 +45,7 @@ async fn filters_narrow_and_combine() {
 async fn a_job_is_shown_with_its_attempts() {
     let place = Place::migrated().await;
     let id = place.failed_job("order-1").await;
-    place
-        .ratchet(&["jobs", "show", &id])
-        .expect(0, &[&id, "FAILED", "test.broken", "it is broken", "TRY", "1 of 1"]);
+    place.ratchet(&["jobs", "show", &id]).expect(0, &[&id, "FAILED", "test.broken", "it is broken", "TRY", "1 of 1"]);
     let job = place.json(&["jobs", "show", &id]);
     for (field, expected) in [
         ("kind", serde_json::json!("test.broken")),
