@@ -184,9 +184,9 @@ impl Pump {
             }
             () = wake.wake().notified() => {}
             () = tokio::time::sleep_until(until.into()) => {}
-            // A sender that is gone means that the engine was dropped, which also drops this task.
-            _ = self.standing.changed() => {}
-            _ = self.drain.changed() => {}
+            // A sender that is gone has nothing more to say; the other branches go on.
+            Ok(()) = self.standing.changed() => {}
+            Ok(()) = self.drain.changed() => {}
         }
     }
 

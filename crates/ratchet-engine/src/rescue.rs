@@ -14,6 +14,8 @@ use crate::stats::Counters;
 
 /// Orphans that are rescued in one transaction.
 const TOGETHER: usize = 200;
+/// Transactions in one look; what is left waits for the next.
+const ROUNDS_MAX: usize = 100;
 
 pub(crate) struct Rescuer {
     pub(crate) store: Arc<dyn Store>,
@@ -48,16 +50,17 @@ impl Rescuer {
     }
 
     async fn rescue_all(&self, standing: Standing) -> Result<(), StoreError> {
-        loop {
+        for _ in 0..ROUNDS_MAX {
             let orphans = self.store.orphans(standing.node, self.grace, TOGETHER).await?;
             for node in &orphans.declared_dead {
                 tracing::warn!(dead = %node, "a node has not been heard of for its grace and is declared dead");
             }
             self.rescue(&orphans.jobs).await?;
             if orphans.jobs.len() < TOGETHER {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     async fn rescue(&self, orphans: &[Claim]) -> Result<(), StoreError> {

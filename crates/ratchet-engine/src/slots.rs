@@ -17,6 +17,8 @@ pub(crate) struct PoolIndex(usize);
 #[derive(Debug)]
 pub(crate) struct SlotPools {
     pools: Vec<SlotPool>,
+    /// Which pool is served first: another one each time, so that a busy queue cannot use up every claim.
+    first: usize,
 }
 
 #[derive(Debug)]
@@ -46,7 +48,7 @@ impl SlotPools {
                 }
             }
         }
-        Self { pools }
+        Self { pools, first: 0 }
     }
 
     pub(crate) fn queues(&self) -> impl Iterator<Item = &QueueName> {
@@ -68,10 +70,12 @@ impl SlotPools {
     }
 
     /// What there is room for.
-    pub(crate) fn request(&self, node: NodeId, config: &Config, probation: bool) -> ClaimRequest {
-        let pools: Vec<Pool> = self
-            .pools
+    pub(crate) fn request(&mut self, node: NodeId, config: &Config, probation: bool) -> ClaimRequest {
+        self.first = (self.first + 1) % self.pools.len().max(1);
+        let (later, sooner) = self.pools.split_at(self.first);
+        let pools: Vec<Pool> = sooner
             .iter()
+            .chain(later)
             .filter(|pool| pool.taken < pool.slots)
             .map(|pool| Pool { queue: pool.queue.clone(), kinds: pool.kinds.clone(), free: pool.slots - pool.taken })
             .collect();
@@ -94,5 +98,36 @@ impl SlotPools {
         let pool = &mut self.pools[pool.0];
         debug_assert!(pool.taken > 0, "a slot is given back once");
         pool.taken = pool.taken.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inject::StateMap;
+    use crate::registry::Registration;
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Nothing;
+
+    impl crate::Job for Nothing {
+        const KIND: &'static str = "nothing";
+        type Output = ();
+        async fn run(self, _ctx: crate::JobContext) -> Result<(), crate::Failure> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_queue_is_served_first_in_its_turn() {
+        let registry = Registry::build(vec![Registration::of::<Nothing>()], &StateMap::default()).unwrap();
+        let queues = ["a", "b"].map(|queue| (QueueName::new(queue).unwrap(), Slots::from(300)));
+        let mut slots = SlotPools::new(&registry, &queues.into());
+        let config = Config::default();
+        let node = crate::new_node_id();
+        let mut firsts: Vec<String> =
+            (0..3).map(|_| slots.request(node, &config, false).pools[0].queue.to_string()).collect();
+        firsts.sort();
+        assert_eq!(firsts, ["a", "b", "default"]);
     }
 }
