@@ -25,7 +25,14 @@ use crate::session::Session;
 #[command(after_help = exit::HELP, arg_required_else_help = true)]
 struct Cli {
     /// The SQLite file that holds the jobs
-    #[arg(long, global = true, value_name = "PATH", env = "RATCHET_DATABASE", default_value = "./ratchet.db")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "RATCHET_DATABASE",
+        hide_env_values = true,
+        default_value = "./ratchet.db"
+    )]
     database: PathBuf,
     /// Print JSON, for programs
     #[arg(long, global = true)]
