@@ -15,17 +15,22 @@ pub(crate) struct Raw {
     ids: u128,
 }
 
-/// A row that is running: id and version.
+/// Some time in the past.
+const TIME: i64 = 1_763_236_800_000_000;
+
+/// Rows that are running, by id.
 type Taken = Vec<Vec<u8>>;
 
 impl Raw {
-    /// On the same schema, with the same durability.
+    /// On the same schema, with the same durability, cache and checkpoints.
     pub(crate) async fn at(path: &Path) -> anyhow::Result<Self> {
         drop(SqliteStore::open(path).await?);
         let options = SqliteConnectOptions::new()
             .filename(path)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
+            .pragma("cache_size", "-32768")
+            .pragma("wal_autocheckpoint", "4000")
             .busy_timeout(Duration::from_secs(5));
         Ok(Self { conn: SqliteConnection::connect_with(&options).await?, ids: 0 })
     }
@@ -98,20 +103,31 @@ impl Raw {
         let mut hot = SqliteArguments::default();
         for n in 0..count {
             let id = self.next_id();
-            for arguments in [&mut cold, &mut hot] {
-                add(arguments, id.clone())?;
+            add(&mut cold, id.clone())?;
+            for text in ["bench.noop", "default", "SINGLE", "EXPONENTIAL"] {
+                add(&mut cold, text)?;
             }
             add(&mut cold, format!("{{\"n\":{n}}}"))?;
+            for number in [2_i64, 3, 1_000_000, TIME] {
+                add(&mut cold, number)?;
+            }
+            add(&mut hot, id)?;
+            for text in ["PENDING", "default", "bench.noop"] {
+                add(&mut hot, text)?;
+            }
+            for number in [2_i64, TIME, TIME] {
+                add(&mut hot, number)?;
+            }
         }
         let cold_text = values(
-            "INSERT INTO scheduler_job (job_id, payload, kind, queue, job_type, priority, max_retries, backoff_policy, \
+            "INSERT INTO scheduler_job (job_id, kind, queue, job_type, backoff_policy, payload, priority, max_retries, \
              backoff_param_us, created_at) VALUES ",
-            "(?, ?, 'bench.noop', 'default', 'SINGLE', 2, 3, 'EXPONENTIAL', 1000000, 1763236800000000)",
+            "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             count,
         );
         let hot_text = values(
             "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) VALUES ",
-            "(?, 'PENDING', 'default', 'bench.noop', 2, 1763236800000000, 1763236800000000)",
+            "(?, ?, ?, ?, ?, ?, ?)",
             count,
         );
         self.run(cold_text, cold).await?;
@@ -121,7 +137,7 @@ impl Raw {
     async fn take(&mut self, count: usize) -> anyhow::Result<Taken> {
         let mut arguments = SqliteArguments::default();
         add(&mut arguments, i64::try_from(count)?)?;
-        let text = "SELECT job_id FROM scheduler_job_queue WHERE status = 'PENDING' AND deferred_until IS NULL \
+        let text = "SELECT job_id FROM scheduler_job_queue WHERE status = 'PENDING' AND deferred = 0 \
                     AND probation = 0 AND queue = 'default' AND kind = 'bench.noop' AND priority = 2 \
                     AND scheduled_time <= 9000000000000000 ORDER BY scheduled_time, job_id LIMIT ?";
         let rows = sqlx::query_with(text, arguments).fetch_all(&mut self.conn).await?;

@@ -29,6 +29,8 @@ struct Waiting {
 const WAITING_MAX: usize = 4_096;
 /// Jobs in one transaction, unless a single unit is larger.
 const JOBS_TOGETHER: usize = 1_000;
+/// Turns of the scheduler that a group waits for callers to come back.
+const YIELDS_MAX: usize = 16;
 /// Tries of a write that a busy database refused.
 const TRIES: u32 = 5;
 
@@ -59,7 +61,9 @@ impl Submitter {
     }
 
     async fn write_all(self: Arc<Self>) {
+        let mut last = 0;
         loop {
+            self.let_callers_return(last).await;
             let (units, answers) = {
                 let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 let together = take_together(&mut waiting.units);
@@ -69,10 +73,22 @@ impl Submitter {
                 }
                 together
             };
+            last = units.len();
             for (outcome, answer) in self.write(&units).await.into_iter().zip(answers) {
                 // A caller that went away has no use for the answer.
                 let _ = answer.send(outcome);
             }
+        }
+    }
+
+    /// Callers that were answered a moment ago are about to submit again; without this every other group would hold
+    /// only the quickest of them. A few turns of the scheduler, never a timer: a lone caller is not held up.
+    async fn let_callers_return(&self, last: usize) {
+        for _ in 0..YIELDS_MAX.min(last.saturating_sub(1)) {
+            if self.waiting.lock().unwrap_or_else(PoisonError::into_inner).units.len() >= last {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
     }
 

@@ -14,6 +14,7 @@ use crate::value::{Value, micros};
 pub(crate) const STATEMENTS: &[Stmt] = &[
     TAKE_IDEMPOTENCY_KEYS,
     TAKE_BUSINESS_KEYS,
+    INSERT_PLAIN_JOBS,
     INSERT_JOBS,
     INSERT_QUEUE,
     INSERT_TAGS,
@@ -94,7 +95,12 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
         return Ok(false);
     }
     let rows = jobs.iter().map(|job| ColdRow::of(job, now)).collect::<Result<Vec<_>, _>>()?;
-    if conn.run_each(&INSERT_JOBS, &rows, ColdRow::bind).await? < rows.len() as u64 {
+    let stored = if rows.iter().all(ColdRow::is_plain) {
+        conn.run_each(&INSERT_PLAIN_JOBS, &rows, ColdRow::bind_plain).await?
+    } else {
+        conn.run_each(&INSERT_JOBS, &rows, ColdRow::bind).await?
+    };
+    if stored < rows.len() as u64 {
         return Ok(false);
     }
     conn.run_each(&INSERT_QUEUE, jobs, |job, values| bind_hot(job, now, values)).await?;
@@ -121,11 +127,18 @@ pub(crate) async fn take_business_key(conn: &mut dyn Conn, key: &str, id: JobId)
     Ok(conn.run(&TAKE_BUSINESS_KEYS, vec![key.into(), id.into()]).await? == 1)
 }
 
+// Most jobs use none of the optional columns: half the values to bind.
+const INSERT_PLAIN_JOBS: Stmt = Stmt::shared(
+    "storing plain jobs",
+    "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
+     backoff_param_us, created_at) VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
+);
+
 const INSERT_JOBS: Stmt = Stmt::shared(
     "storing jobs",
-    "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, params, tags, max_retries, \
-     backoff_policy, backoff_param_us, timeout_us, resource_name, caller_principal, idempotency_key, business_key, \
-     on_success, on_failure, origin, created_at) \
+    "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
+     backoff_param_us, created_at, params, tags, timeout_us, resource_name, caller_principal, idempotency_key, \
+     business_key, on_success, on_failure, origin) \
      VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
 );
 
@@ -155,21 +168,41 @@ impl<'a> ColdRow<'a> {
         })
     }
 
-    fn bind(&self, values: &mut Vec<Value>) {
-        let Self { job, now, params, tags, on_success, on_failure, origin } = self;
-        let spec = &job.spec;
+    /// Whether it uses none of the optional columns.
+    fn is_plain(&self) -> bool {
+        let spec = &self.job.spec;
+        let json = [&self.params, &self.tags, &self.on_success, &self.on_failure, &self.origin];
+        json.iter().all(|value| **value == Value::Json(None))
+            && spec.timeout.is_none()
+            && spec.resource.is_none()
+            && spec.principal.is_none()
+            && self.job.idempotency_key.is_none()
+            && self.job.business_key.is_none()
+    }
+
+    fn bind_plain(&self, values: &mut Vec<Value>) {
+        let spec = &self.job.spec;
         values.extend([
-            job.id.into(),
+            self.job.id.into(),
             spec.kind.as_str().into(),
             spec.queue.as_str().into(),
-            job.job_type.as_str().into(),
+            self.job.job_type.as_str().into(),
             Value::count(spec.priority.level()),
             (&spec.payload).into(),
-            params.clone(),
-            tags.clone(),
             Value::count(spec.max_retries),
             spec.backoff.as_str().into(),
             Value::micros(spec.backoff.base()),
+            self.now.into(),
+        ]);
+    }
+
+    fn bind(&self, values: &mut Vec<Value>) {
+        self.bind_plain(values);
+        let Self { job, params, tags, on_success, on_failure, origin, .. } = self;
+        let spec = &job.spec;
+        values.extend([
+            params.clone(),
+            tags.clone(),
             Value::Int(spec.timeout.map(micros)),
             Value::opt_text(spec.resource.as_ref().map(AsRef::as_ref)),
             Value::opt_text(spec.principal.as_ref().map(AsRef::as_ref)),
@@ -178,7 +211,6 @@ impl<'a> ColdRow<'a> {
             on_success.clone(),
             on_failure.clone(),
             origin.clone(),
-            (*now).into(),
         ]);
     }
 }
