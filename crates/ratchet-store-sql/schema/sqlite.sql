@@ -102,21 +102,22 @@ CREATE TABLE scheduler_job_execution (
     duration_us   INTEGER NOT NULL,
     queue_wait_us INTEGER NOT NULL,
     error_class   TEXT,
-    error         TEXT,
+    error_message TEXT,
     PRIMARY KEY (job_id, version)
 ) WITHOUT ROWID;
 
 -- Which live job holds a business key.
 CREATE TABLE scheduler_business_key_reservation (
-    business_key TEXT NOT NULL PRIMARY KEY,
-    job_id       BLOB NOT NULL
+    business_key TEXT    NOT NULL PRIMARY KEY,
+    owner_job_id BLOB    NOT NULL,
+    reserved_at  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- Which job was first submitted with an idempotency key; outlives the job.
 CREATE TABLE scheduler_idempotency_key (
     idempotency_key TEXT    NOT NULL PRIMARY KEY,
-    job_id          BLOB    NOT NULL,
-    created_at      INTEGER NOT NULL
+    original_job_id BLOB    NOT NULL,
+    reserved_at     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- Queues that somebody has paused or resumed.
@@ -139,8 +140,8 @@ CREATE TABLE scheduler_node (
 -- Leases of cluster singletons.
 CREATE TABLE scheduler_lock (
     lock_name   TEXT    NOT NULL PRIMARY KEY,
-    owner       BLOB    NOT NULL,
-    acquired_at INTEGER NOT NULL,
+    locked_by   BLOB    NOT NULL,
+    locked_at   INTEGER NOT NULL,
     expires_at  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
@@ -162,4 +163,4 @@ CREATE TABLE ratchet_schema_version (
     dirty       INTEGER NOT NULL
 );
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
-VALUES (1, 'jobs', '213189d1e639108bcaf73db4092aa77285c80e282a816f59c367efeb91be6634', 0, 0);
+VALUES (1, 'jobs', '415dbfc36f8379f0b9deb990a34edd00679e55aab05deb4b81f9e556fc10f429', 0, 0);

@@ -12,10 +12,10 @@ pub(crate) const STATEMENTS: &[Stmt] = &[ACQUIRE, RELEASE];
 
 const ACQUIRE: Stmt = Stmt::per_dialect(
     "taking a lease",
-    "INSERT INTO scheduler_lock (lock_name, owner, acquired_at, expires_at) VALUES (?, ?, /*now*/, /*now*/ + ?) \
-     ON CONFLICT (lock_name) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at, \
-     acquired_at = CASE WHEN owner = excluded.owner THEN acquired_at ELSE excluded.acquired_at END \
-     WHERE owner = excluded.owner OR expires_at <= excluded.acquired_at",
+    "INSERT INTO scheduler_lock (lock_name, locked_by, locked_at, expires_at) VALUES (?, ?, /*now*/, /*now*/ + ?) \
+     ON CONFLICT (lock_name) DO UPDATE SET locked_by = excluded.locked_by, expires_at = excluded.expires_at, \
+     locked_at = CASE WHEN locked_by = excluded.locked_by THEN locked_at ELSE excluded.locked_at END \
+     WHERE locked_by = excluded.locked_by OR expires_at <= excluded.locked_at",
 );
 
 /// Takes the lease for `ttl`, or renews it if `owner` holds it; `false` if another node does.
@@ -23,7 +23,8 @@ pub async fn acquire(conn: &mut dyn Conn, name: &str, owner: NodeId, ttl: Durati
     Ok(conn.run(&ACQUIRE, vec![name.into(), owner.into(), Value::micros(ttl)]).await? == 1)
 }
 
-const RELEASE: Stmt = Stmt::shared("giving up a lease", "DELETE FROM scheduler_lock WHERE lock_name = ? AND owner = ?");
+const RELEASE: Stmt =
+    Stmt::shared("giving up a lease", "DELETE FROM scheduler_lock WHERE lock_name = ? AND locked_by = ?");
 
 /// Gives the lease up, if `owner` still holds it.
 pub async fn release(conn: &mut dyn Conn, name: &str, owner: NodeId) -> Result<(), StoreError> {

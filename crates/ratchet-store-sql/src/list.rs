@@ -5,12 +5,18 @@ use crate::value::Value;
 /// Most entries of one list.
 pub(crate) const LIST_MAX: usize = 256;
 
+/// Lists up to this length have a text of their own.
+const EXACT_MAX: usize = 64;
+
 /// How many rows the next statement takes of a list that cannot be padded.
 ///
-/// Lengths are a power of two or one and a half times it: 200 rows are 192 + 8, two statements instead of the three of
-/// plain powers, for twice the texts.
+/// Short lists go as they are: a busy node settles as many jobs as it has slots, again and again. Longer ones are cut to
+/// a power of two or one and a half times it: 200 rows are 192 + 8, two statements instead of the three of plain powers.
 pub(crate) fn chunk_size(len: usize) -> usize {
     let len = len.min(LIST_MAX);
+    if len <= EXACT_MAX {
+        return len;
+    }
     let power = 1 << len.ilog2();
     if power >= 2 && len >= power + power / 2 { power + power / 2 } else { power }
 }
@@ -49,9 +55,10 @@ mod tests {
         };
         assert_eq!(cut(1), [1]);
         assert_eq!(cut(3), [3]);
-        assert_eq!(cut(50), [48, 2]);
+        assert_eq!(cut(50), [50]);
+        assert_eq!(cut(100), [96, 4]);
         assert_eq!(cut(200), [192, 8]);
-        assert_eq!(cut(1_000), [256, 256, 256, 192, 32, 8]);
+        assert_eq!(cut(1_000), [256, 256, 256, 192, 40]);
     }
 
     #[test]

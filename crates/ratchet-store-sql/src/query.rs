@@ -168,7 +168,7 @@ pub async fn count_by_state(conn: &mut dyn Conn) -> Result<StateCounts, StoreErr
 const ATTEMPTS: Stmt = Stmt::shared(
     "reading the attempts of a job",
     "SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class, \
-     error FROM scheduler_job_execution WHERE job_id = ? ORDER BY version",
+     error_message FROM scheduler_job_execution WHERE job_id = ? ORDER BY version",
 );
 
 /// The attempts of a job, the first first.
@@ -193,7 +193,7 @@ pub async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<AttemptRecor
                     queue_wait: fields.duration("queue_wait_us")?,
                 },
                 error_class: fields.opt_text("error_class")?.map(str::to_owned),
-                error: fields.opt_text("error")?.map(str::to_owned),
+                error: fields.opt_text("error_message")?.map(str::to_owned),
             })
         })
         .collect()

@@ -75,26 +75,26 @@ pub(crate) async fn find_one(conn: &mut dyn Conn, id: JobId) -> Result<Option<Jo
 
 const FIND_BY_BUSINESS_KEY: Stmt = Stmt::shared(
     "finding the holder of a business key",
-    "SELECT job_id FROM scheduler_business_key_reservation WHERE business_key = ?",
+    "SELECT owner_job_id FROM scheduler_business_key_reservation WHERE business_key = ?",
 );
 
 /// The live job that holds a business key.
 pub async fn find_by_business_key(conn: &mut dyn Conn, key: &BusinessKey) -> Result<Option<JobId>, StoreError> {
-    one_id(conn.row(&FIND_BY_BUSINESS_KEY, vec![key.as_str().into()]).await?)
+    one_id(conn.row(&FIND_BY_BUSINESS_KEY, vec![key.as_str().into()]).await?, "owner_job_id")
 }
 
 const FIND_BY_IDEMPOTENCY_KEY: Stmt = Stmt::shared(
     "finding the job of an idempotency key",
-    "SELECT job_id FROM scheduler_idempotency_key WHERE idempotency_key = ?",
+    "SELECT original_job_id FROM scheduler_idempotency_key WHERE idempotency_key = ?",
 );
 
 /// The job that was first submitted with an idempotency key.
 pub async fn find_by_idempotency_key(conn: &mut dyn Conn, key: &IdempotencyKey) -> Result<Option<JobId>, StoreError> {
-    one_id(conn.row(&FIND_BY_IDEMPOTENCY_KEY, vec![key.as_str().into()]).await?)
+    one_id(conn.row(&FIND_BY_IDEMPOTENCY_KEY, vec![key.as_str().into()]).await?, "original_job_id")
 }
 
-fn one_id(row: Option<Row>) -> Result<Option<JobId>, StoreError> {
-    row.map(|row| row.fields().job_id("job_id")).transpose()
+fn one_id(row: Option<Row>, column: &'static str) -> Result<Option<JobId>, StoreError> {
+    row.map(|row| row.fields().job_id(column)).transpose()
 }
 
 /// What a job is, and what its claim needs to know of its life.

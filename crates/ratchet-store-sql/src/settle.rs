@@ -258,7 +258,7 @@ const LEAVE_QUEUE: Stmt =
 const FREE_BUSINESS_KEYS: Stmt = Stmt::per_dialect(
     "freeing business keys",
     "DELETE FROM scheduler_business_key_reservation \
-     WHERE (business_key, job_id) IN (VALUES /*each*/(?, ?)/*end*/)",
+     WHERE (business_key, owner_job_id) IN (VALUES /*each*/(?, ?)/*end*/)",
 );
 
 // Each database has its own way to update many rows with a value for each.
@@ -299,7 +299,7 @@ fn bind_go_back(accepted: &Accepted<'_>, values: &mut Vec<Value>) {
 const RECORD_ATTEMPTS: Stmt = Stmt::shared(
     "recording attempts",
     "INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, \
-     queue_wait_us, error_class, error) VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/",
+     queue_wait_us, error_class, error_message) VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/",
 );
 
 /// Keeps the records of attempts.

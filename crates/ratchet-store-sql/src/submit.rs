@@ -89,7 +89,7 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
     let keyed: Vec<_> = jobs.iter().filter(|job| job.business_key.is_some()).collect();
     let bind = |job: &&&NewJob, values: &mut Vec<Value>| {
         values.push(Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)));
-        values.push(job.id.into());
+        values.extend([job.id.into(), now.into()]);
     };
     if conn.run_each(&TAKE_BUSINESS_KEYS, &keyed, bind).await? < keyed.len() as u64 {
         return Ok(false);
@@ -112,19 +112,20 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
 
 const TAKE_IDEMPOTENCY_KEYS: Stmt = Stmt::shared(
     "taking idempotency keys",
-    "INSERT INTO scheduler_idempotency_key (idempotency_key, job_id, created_at) \
+    "INSERT INTO scheduler_idempotency_key (idempotency_key, original_job_id, reserved_at) \
      VALUES /*each*/(?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
 );
 
 const TAKE_BUSINESS_KEYS: Stmt = Stmt::shared(
     "taking business keys",
-    "INSERT INTO scheduler_business_key_reservation (business_key, job_id) \
-     VALUES /*each*/(?, ?)/*end*/ ON CONFLICT DO NOTHING",
+    "INSERT INTO scheduler_business_key_reservation (business_key, owner_job_id, reserved_at) \
+     VALUES /*each*/(?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
 );
 
 /// Takes the business key of one job again; `false` if another job holds it.
 pub(crate) async fn take_business_key(conn: &mut dyn Conn, key: &str, id: JobId) -> Result<bool, StoreError> {
-    Ok(conn.run(&TAKE_BUSINESS_KEYS, vec![key.into(), id.into()]).await? == 1)
+    let now = database_time(conn).await?;
+    Ok(conn.run(&TAKE_BUSINESS_KEYS, vec![key.into(), id.into(), now.into()]).await? == 1)
 }
 
 // Most jobs use none of the optional columns: half the values to bind.
@@ -266,12 +267,12 @@ impl Taken {
         let keys: Vec<&str> = jobs.iter().filter_map(|job| job.idempotency_key.as_ref()).map(AsRef::as_ref).collect();
         for row in conn.rows_in(&IDEMPOTENCY_OWNERS, &[], &keys).await? {
             let mut fields = row.fields();
-            taken.idempotency.insert(fields.text("idempotency_key")?.to_owned(), fields.job_id("job_id")?);
+            taken.idempotency.insert(fields.text("idempotency_key")?.to_owned(), fields.job_id("original_job_id")?);
         }
         let keys: Vec<&str> = jobs.iter().filter_map(|job| job.business_key.as_ref()).map(AsRef::as_ref).collect();
         for row in conn.rows_in(&BUSINESS_KEY_HOLDERS, &[], &keys).await? {
             let mut fields = row.fields();
-            taken.business.insert(fields.text("business_key")?.to_owned(), fields.job_id("job_id")?);
+            taken.business.insert(fields.text("business_key")?.to_owned(), fields.job_id("owner_job_id")?);
         }
         Ok(taken)
     }
@@ -337,10 +338,10 @@ const STORED_IDS: Stmt = Stmt::shared(
 
 const IDEMPOTENCY_OWNERS: Stmt = Stmt::shared(
     "looking for idempotency keys that are taken",
-    "SELECT idempotency_key, job_id FROM scheduler_idempotency_key WHERE idempotency_key IN (/*each*/?/*end*/)",
+    "SELECT idempotency_key, original_job_id FROM scheduler_idempotency_key WHERE idempotency_key IN (/*each*/?/*end*/)",
 );
 
 const BUSINESS_KEY_HOLDERS: Stmt = Stmt::shared(
     "looking for business keys that are held",
-    "SELECT business_key, job_id FROM scheduler_business_key_reservation WHERE business_key IN (/*each*/?/*end*/)",
+    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key IN (/*each*/?/*end*/)",
 );

@@ -102,21 +102,22 @@ CREATE TABLE scheduler_job_execution (
     duration_us   INTEGER NOT NULL,
     queue_wait_us INTEGER NOT NULL,
     error_class   TEXT,
-    error         TEXT,
+    error_message TEXT,
     PRIMARY KEY (job_id, version)
 ) WITHOUT ROWID;
 
 -- Which live job holds a business key.
 CREATE TABLE scheduler_business_key_reservation (
-    business_key TEXT NOT NULL PRIMARY KEY,
-    job_id       BLOB NOT NULL
+    business_key TEXT    NOT NULL PRIMARY KEY,
+    owner_job_id BLOB    NOT NULL,
+    reserved_at  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- Which job was first submitted with an idempotency key; outlives the job.
 CREATE TABLE scheduler_idempotency_key (
     idempotency_key TEXT    NOT NULL PRIMARY KEY,
-    job_id          BLOB    NOT NULL,
-    created_at      INTEGER NOT NULL
+    original_job_id BLOB    NOT NULL,
+    reserved_at     INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- Queues that somebody has paused or resumed.
@@ -139,8 +140,8 @@ CREATE TABLE scheduler_node (
 -- Leases of cluster singletons.
 CREATE TABLE scheduler_lock (
     lock_name   TEXT    NOT NULL PRIMARY KEY,
-    owner       BLOB    NOT NULL,
-    acquired_at INTEGER NOT NULL,
+    locked_by   BLOB    NOT NULL,
+    locked_at   INTEGER NOT NULL,
     expires_at  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
