@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::{DATABASE_DEFAULT, Session};
 
 #[derive(Parser)]
 #[command(name = "ratchet", version, about = "Durable background jobs: look at them, steer them, try them out")]
@@ -31,7 +31,7 @@ struct Cli {
         value_name = "PATH",
         env = "RATCHET_DATABASE",
         hide_env_values = true,
-        default_value = "./ratchet.db"
+        default_value = DATABASE_DEFAULT
     )]
     database: PathBuf,
     /// Print JSON, for programs

@@ -8,6 +8,9 @@ use ratchet::{Client, Ratchet};
 
 use crate::output::Output;
 
+/// Where the database is unless somebody says otherwise.
+pub(crate) const DATABASE_DEFAULT: &str = "./ratchet.db";
+
 /// What every command has.
 pub(crate) struct Session {
     pub(crate) database: PathBuf,

@@ -9,6 +9,7 @@ use ratchet::{Client, JobCursor, JobFilter, JobId, JobRecord, JobState, StoreErr
 use serde::Serialize;
 
 use crate::output::table;
+use crate::session::DATABASE_DEFAULT;
 use crate::times;
 
 #[derive(Serialize)]
@@ -91,8 +92,13 @@ impl Summary {
             *by_outcome.entry(row.outcome).or_default() += row.jobs;
         }
         let outcomes: Vec<String> = by_outcome.iter().map(|(state, jobs)| format!("{jobs} {state}")).collect();
+        let command = if database == Path::new(DATABASE_DEFAULT) {
+            "ratchet".to_owned()
+        } else {
+            format!("ratchet --database {}", database.display())
+        };
         let mut page = format!(
-            "\n{table}\n\n{} jobs in {}: {}\n\nThey are in {}. Look at them with\n  ratchet jobs list --tag {}",
+            "\n{table}\n\n{} jobs in {}: {}\n\nThey are in {}. Look at them with\n  {command} jobs list --tag {}",
             self.jobs,
             ms(self.took_ms),
             outcomes.join(", "),
@@ -100,7 +106,7 @@ impl Summary {
             self.tag,
         );
         if let Some(dead) = self.dead {
-            let _ = write!(page, "\n  ratchet jobs show {dead}");
+            let _ = write!(page, "\n  {command} jobs show {dead}");
         }
         page
     }
