@@ -2,7 +2,7 @@
 //!
 //! This crate holds what every other part agrees on: ids, the job model and its limits, the states and the one
 //! function that says which may follow which ([`transition`]), the pure decision from an attempt's outcome to what
-//! the store must now do ([`decide`]), and the traits that a store implements ([`store`]).
+//! the store must now do ([`mod@decide`]), and the traits that a store implements ([`store`]).
 //!
 //! It performs no I/O, starts no task and reads no clock: time and randomness come in as arguments.
 

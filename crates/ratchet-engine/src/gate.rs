@@ -23,11 +23,11 @@ pub(crate) enum Passage {
     Open,
     /// The job is no longer wanted.
     Cancelled,
+    #[cfg_attr(not(test), expect(dead_code, reason = "the answer of breaker and permit gates, which slot in here"))]
     /// Not now: the job goes back without an attempt consumed.
-    #[expect(dead_code, reason = "the answer of breaker and permit gates, which slot in here")]
     NotNow { delay: Duration, reason: DeferReason },
+    #[cfg_attr(not(test), expect(dead_code, reason = "the answer of policy gates, which slot in here"))]
     /// Never: the attempt fails with this.
-    #[expect(dead_code, reason = "the answer of policy gates, which slot in here")]
     Refused(Failure),
 }
 

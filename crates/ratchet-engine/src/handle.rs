@@ -132,7 +132,8 @@ impl<T: DeserializeOwned> JobHandle<T> {
                 error: record.last_error.unwrap_or_else(|| "no error was recorded".into()),
             }),
             JobState::Canceled => Err(ResultError::Canceled { id, superseded_by: record.superseded_by }),
-            _ => {
+            JobState::Pending | JobState::Running | JobState::Waiting | JobState::Paused | JobState::Succeeded => {
+                debug_assert_eq!(record.state, JobState::Succeeded, "wait returns terminal jobs");
                 let text = record.result.as_ref().map_or("null", |result| result.as_str());
                 serde_json::from_str(text).map_err(|source| ResultError::Unreadable { id, source })
             }

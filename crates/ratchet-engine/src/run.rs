@@ -75,6 +75,8 @@ pub(crate) struct Ended {
 /// How the handler ended, before anything was made of it.
 enum HandlerEnd {
     Returned(Result<Option<JsonText>, Failure>),
+    /// A gate put it off: the handler did not run.
+    NotNow(Duration, DeferReason),
     Panicked(String),
     TimedOut(Duration),
     Pulled,
@@ -87,10 +89,15 @@ impl Runner {
             "job.run", job.id = %ctx.id(), job.kind = %ctx.kind(), queue = %ctx.job().spec.queue, attempt = ctx.attempt()
         );
         async {
-            let (end, thread) = match self.pass_gates(ctx).await {
-                Ok(()) => self.execute(ctx, leash).await,
-                Err(end) => (end, None),
+            let attempt = async {
+                match self.pass_gates(ctx).await {
+                    Ok(()) => self.execute(ctx, leash).await,
+                    Err(end) => (end, None),
+                }
             };
+            // The handler has a guard of its own; this one is for gates, so that no panic can cost a slot.
+            let attempt = AssertUnwindSafe(attempt).catch_unwind().await;
+            let (end, thread) = attempt.unwrap_or_else(|panic| (HandlerEnd::Panicked(panic_text(&*panic)), None));
             let (outcome, verdicts) = self.judge(ctx, leash, end);
             tracing::debug!(outcome = ?outcome_name(&outcome), "attempt ended");
             Self::conclude(ctx, outcome, verdicts, thread)
@@ -104,7 +111,7 @@ impl Runner {
             match gate.check(ctx).await {
                 Passage::Open => {}
                 Passage::Cancelled => return Err(HandlerEnd::Pulled),
-                Passage::NotNow { delay, .. } => return Err(HandlerEnd::Returned(Err(Failure::snooze(delay)))),
+                Passage::NotNow { delay, reason } => return Err(HandlerEnd::NotNow(delay, reason)),
                 Passage::Refused(failure) => return Err(HandlerEnd::Returned(Err(failure))),
             }
         }
@@ -175,6 +182,7 @@ impl Runner {
         let drained = Outcome::Deferred { delay: Duration::ZERO, reason: DeferReason::Drained };
         match (leash.why(), end) {
             (Some(Pull::Revoked), _) | (None, HandlerEnd::Pulled) => (Outcome::Cancelled, Verdicts::default()),
+            (None, HandlerEnd::NotNow(delay, reason)) => (Outcome::Deferred { delay, reason }, Verdicts::default()),
             (_, HandlerEnd::Returned(Ok(result))) => (Outcome::Succeeded { result }, Verdicts::default()),
             // A handler that was told to end will often say so by an error: that is no failed attempt.
             (Some(Pull::HandBack), _) => (drained, Verdicts::default()),
@@ -266,5 +274,66 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
         Outcome::Crashed => "crashed",
         Outcome::Cancelled => "cancelled",
         Outcome::Deferred { .. } => "deferred",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use ratchet_core::{AttemptStatus, Change};
+
+    use super::*;
+    use crate::inject::StateMap;
+    use crate::registry::Registration;
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Never;
+
+    impl crate::Job for Never {
+        const KIND: &'static str = "never";
+        type Output = ();
+        async fn run(self, _ctx: JobContext) -> Result<(), Failure> {
+            unreachable!("no gate lets it pass")
+        }
+    }
+
+    enum Answer {
+        Panics,
+        NotNow,
+        Refuses,
+    }
+
+    #[async_trait]
+    impl Gate for Answer {
+        async fn check(&self, _ctx: &JobContext) -> Passage {
+            match self {
+                Self::Panics => panic!("a gate gone wrong"),
+                Self::NotNow => Passage::NotNow { delay: Duration::from_secs(9), reason: DeferReason::LostClaim },
+                Self::Refuses => Passage::Refused(Failure::do_not_retry("not allowed", "policy")),
+            }
+        }
+    }
+
+    async fn stopped_by(gate: Answer) -> Settlement {
+        let runner = Runner {
+            registry: Registry::build(vec![Registration::of::<Never>()], &StateMap::default()).unwrap(),
+            gates: Arc::new([Box::new(gate) as Box<dyn Gate>]),
+            retry_policy: Arc::new(crate::DefaultRetryPolicy),
+            sanitizer: Arc::new(crate::DefaultErrorSanitizer),
+            cancel_grace: Duration::ZERO,
+        };
+        let ctx = JobContext::for_test().kind("never").build().unwrap();
+        runner.run(&ctx, &Leash::default()).await.settlement.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_gate_decides_before_the_handler_runs() {
+        let put_off = stopped_by(Answer::NotNow).await;
+        assert_eq!(put_off.change, Change::Defer { delay: Duration::from_secs(9) });
+        assert_eq!(put_off.attempt, None, "no handler ran, so there is no attempt to record");
+        let refused = stopped_by(Answer::Refuses).await;
+        assert!(matches!(refused.change, Change::Fail { .. }), "{refused:?}");
+        let panicked = stopped_by(Answer::Panics).await;
+        assert_eq!(panicked.attempt.unwrap().status, AttemptStatus::Panicked, "a panic costs an attempt, not a slot");
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ratchet_core::store::{SubmitOutcome, SubmitUnit};
 use ratchet_core::{ErrorKind, Store, StoreError};
 use tokio::sync::{Semaphore, oneshot};
+use tracing::Instrument;
 
 /// Gathers the submits that arrive while one is being written, and writes them together.
 ///
@@ -74,7 +75,8 @@ impl Submitter {
                 together
             };
             last = units.len();
-            for (outcome, answer) in self.write(&units).await.into_iter().zip(answers) {
+            let span = tracing::debug_span!("job.submit", units = last);
+            for (outcome, answer) in self.write(&units).instrument(span).await.into_iter().zip(answers) {
                 // A caller that went away has no use for the answer.
                 let _ = answer.send(outcome);
             }

@@ -6,6 +6,8 @@ use ratchet_core::claim::ClaimRequest;
 use ratchet_core::store::Turn;
 use ratchet_core::{ErrorKind, Settled, Settlement, StoreError};
 
+use tracing::Instrument;
+
 use crate::pump::Pump;
 
 /// Settlements in one transaction.
@@ -21,7 +23,9 @@ impl Pump {
         let wanted = self.is_time_to_claim(now).then(|| self.claim_request(count));
         let request = wanted.filter(|request| request.limit > 0);
         self.counters.turns.add(1);
-        match self.try_turn(count, request.as_ref()).await {
+        let room = request.as_ref().map_or(0, |request| request.limit);
+        let span = tracing::debug_span!("job.turn", settle = count, claim = room);
+        match self.try_turn(count, request.as_ref()).instrument(span).await {
             Ok(turn) => {
                 self.timers.failures = 0;
                 self.finish(turn, count, request.as_ref());

@@ -143,42 +143,36 @@ const INSERT_JOBS: Stmt = Stmt::shared(
      VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
 );
 
-/// A job and those of its fields that are written as JSON.
+/// A job as its cold row holds it.
 struct ColdRow<'a> {
     job: &'a NewJob,
     now: Timestamp,
-    params: Value,
-    tags: Value,
-    on_success: Value,
-    on_failure: Value,
-    origin: Value,
+    /// What most jobs leave out, in the order of the statement.
+    optional: [Value; 10],
 }
 
 impl<'a> ColdRow<'a> {
     fn of(job: &'a NewJob, now: Timestamp) -> Result<Self, StoreError> {
         const NULL: Value = Value::Json(None);
         let spec = &job.spec;
-        Ok(Self {
-            job,
-            now,
-            params: if spec.params.is_empty() { NULL } else { json_of(&spec.params)? },
-            tags: if spec.tags.is_empty() { NULL } else { json_of(&spec.tags)? },
-            on_success: job.on_success.as_ref().map_or(Ok(NULL), json_of)?,
-            on_failure: job.on_failure.as_ref().map_or(Ok(NULL), json_of)?,
-            origin: job.origin.as_ref().map_or(Ok(NULL), json_of)?,
-        })
+        let optional = [
+            if spec.params.is_empty() { NULL } else { json_of(&spec.params)? },
+            if spec.tags.is_empty() { NULL } else { json_of(&spec.tags)? },
+            Value::Int(spec.timeout.map(micros)),
+            Value::opt_text(spec.resource.as_ref().map(AsRef::as_ref)),
+            Value::opt_text(spec.principal.as_ref().map(AsRef::as_ref)),
+            Value::opt_text(job.idempotency_key.as_ref().map(AsRef::as_ref)),
+            Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
+            job.on_success.as_ref().map_or(Ok(NULL), json_of)?,
+            job.on_failure.as_ref().map_or(Ok(NULL), json_of)?,
+            job.origin.as_ref().map_or(Ok(NULL), json_of)?,
+        ];
+        Ok(Self { job, now, optional })
     }
 
     /// Whether it uses none of the optional columns.
     fn is_plain(&self) -> bool {
-        let spec = &self.job.spec;
-        let json = [&self.params, &self.tags, &self.on_success, &self.on_failure, &self.origin];
-        json.iter().all(|value| **value == Value::Json(None))
-            && spec.timeout.is_none()
-            && spec.resource.is_none()
-            && spec.principal.is_none()
-            && self.job.idempotency_key.is_none()
-            && self.job.business_key.is_none()
+        self.optional.iter().all(Value::is_null)
     }
 
     fn bind_plain(&self, values: &mut Vec<Value>) {
@@ -199,20 +193,7 @@ impl<'a> ColdRow<'a> {
 
     fn bind(&self, values: &mut Vec<Value>) {
         self.bind_plain(values);
-        let Self { job, params, tags, on_success, on_failure, origin, .. } = self;
-        let spec = &job.spec;
-        values.extend([
-            params.clone(),
-            tags.clone(),
-            Value::Int(spec.timeout.map(micros)),
-            Value::opt_text(spec.resource.as_ref().map(AsRef::as_ref)),
-            Value::opt_text(spec.principal.as_ref().map(AsRef::as_ref)),
-            Value::opt_text(job.idempotency_key.as_ref().map(AsRef::as_ref)),
-            Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
-            on_success.clone(),
-            on_failure.clone(),
-            origin.clone(),
-        ]);
+        values.extend_from_slice(&self.optional);
     }
 }
 

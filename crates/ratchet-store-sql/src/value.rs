@@ -31,6 +31,18 @@ impl Value {
         Self::Int(Some(number.try_into().unwrap_or(i64::MAX)))
     }
 
+    /// Whether it is NULL.
+    pub const fn is_null(&self) -> bool {
+        match self {
+            Self::Int(value) => value.is_none(),
+            Self::Real(value) => value.is_none(),
+            Self::Bool(value) => value.is_none(),
+            Self::Text(value) | Self::Json(value) => value.is_none(),
+            Self::Bytes(value) => value.is_none(),
+            Self::Time(value) => value.is_none(),
+        }
+    }
+
     /// Text, or NULL.
     pub fn opt_text(text: Option<&str>) -> Self {
         Self::Text(text.map(Into::into))
