@@ -13,6 +13,7 @@ use crate::{
 macro_rules! list_cases {
     ($($how:tt)*) => { $crate::expand_cases! { [$($how)*]
         submit::a_submitted_job_comes_back_as_it_was_given [LosesSpec],
+        submit::each_option_alone_comes_back [LosesSpec, LosesLoneOptions],
         submit::a_callbacks_origin_comes_back_as_it_was_given [LosesSpec],
         submit::a_new_job_is_pending_at_version_zero [TouchesTwice],
         submit::a_delayed_job_is_due_after_its_delay [LosesDelay],

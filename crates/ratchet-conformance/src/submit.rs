@@ -73,6 +73,33 @@ pub(crate) async fn a_submitted_job_comes_back_as_it_was_given(bench: Bench) {
     }
 }
 
+/// A store may write jobs without options in a shorter way; it must notice each option.
+pub(crate) async fn each_option_alone_comes_back(bench: Bench) {
+    let full = full_job();
+    let alone = |set: &dyn Fn(&mut NewJob)| {
+        let mut job = work();
+        set(&mut job);
+        job
+    };
+    let jobs = [
+        alone(&|job| job.spec.params = full.spec.params.clone()),
+        alone(&|job| job.spec.tags = full.spec.tags.clone()),
+        alone(&|job| job.spec.timeout = full.spec.timeout),
+        alone(&|job| job.spec.resource = full.spec.resource.clone()),
+        alone(&|job| job.spec.principal = full.spec.principal.clone()),
+        alone(&|job| job.spec.max_retries = full.spec.max_retries),
+        alone(&|job| job.spec.backoff = full.spec.backoff),
+        alone(&|job| job.business_key = full.business_key.clone()),
+        alone(&|job| job.idempotency_key = full.idempotency_key.clone()),
+        alone(&|job| job.on_success = full.on_success.clone()),
+        alone(&|job| job.on_failure = full.on_failure.clone()),
+    ];
+    for given in jobs {
+        let id = bench.submit(given.clone()).await;
+        assert_as_given(&bench.job(id).await, &given);
+    }
+}
+
 pub(crate) async fn a_callbacks_origin_comes_back_as_it_was_given(bench: Bench) {
     let origin = Origin {
         job_id: new_id(),

@@ -110,6 +110,7 @@ impl BrokenStore {
                 job.on_success = None;
                 job.origin = None;
             }
+            Flaw::LosesLoneOptions if job.spec.timeout.is_none() => job.spec.resource = None,
             Flaw::MangledText => mangle(job),
             Flaw::LosesLargeText => {
                 if job.spec.payload.as_str().len() > 10_000 {

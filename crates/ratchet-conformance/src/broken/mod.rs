@@ -33,6 +33,8 @@ flaws! {
     // Submitting, reading, deleting.
     /// Stores no params, tags, principal, callbacks and origin.
     LosesSpec,
+    /// Stores no resource, unless there is a timeout too.
+    LosesLoneOptions,
     /// Replaces what is not ASCII.
     MangledText,
     /// Stores no JSON and no text over ten thousand bytes.
