@@ -26,6 +26,8 @@ struct Args {
     heartbeat_ms: u64,
     #[arg(long, default_value_t = 1_000)]
     grace_ms: u64,
+    #[arg(long, default_value_t = 1_000)]
+    reconcile_ms: u64,
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -42,6 +44,7 @@ async fn main() -> anyhow::Result<()> {
         .queue("default", args.slots)
         .heartbeat(Duration::from_millis(args.heartbeat_ms))
         .grace(Duration::from_millis(args.grace_ms))
+        .reconcile(Duration::from_millis(args.reconcile_ms))
         .rescue_scan(Duration::from_millis(args.grace_ms / 5))
         .start()
         .await?;

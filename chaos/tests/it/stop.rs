@@ -7,6 +7,9 @@ use ratchet_chaos::Deal;
 
 use crate::node::{Node, Site, until};
 
+/// It would otherwise learn by its reconcile that its jobs are gone, and not even try to settle them.
+const LATE_SETTLER: [&str; 2] = ["--reconcile-ms", "600000"];
+
 /// Stops a process at a moment when it does not hold the database's write lock: a probe write shows it.
 async fn stop_without_the_lock(site: &Site, node: &Node) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&site.database).busy_timeout(Duration::ZERO);
@@ -25,10 +28,11 @@ async fn stop_without_the_lock(site: &Site, node: &Node) {
 #[tokio::test]
 async fn a_stopped_node_that_goes_on_after_its_grace_writes_nothing() {
     let site = Site::new().await;
-    let mut sleeper = site.node();
-    let ids = site.submit(Deal::Work(700), 10).await;
+    let mut sleeper = site.node_with(&LATE_SETTLER);
+    let ids = site.submit(Deal::Work(1_000), 10).await;
     until("ten begun jobs", async || site.runs().len() == 10).await;
     stop_without_the_lock(&site, &sleeper).await;
+    assert_eq!(site.in_state(JobState::Running).await.len(), 10, "it was stopped before any of them ended");
     let other = site.node();
     until("the jobs' end elsewhere", async || site.count(JobState::Succeeded).await == 10).await;
     let settled: Vec<_> = site.in_state(JobState::Succeeded).await;
@@ -49,7 +53,7 @@ async fn a_stopped_node_that_goes_on_after_its_grace_writes_nothing() {
 #[tokio::test]
 async fn fail_and_retry_and_claim_while_it_slept_do_not_let_a_stopped_node_finish() {
     let site = Site::new().await;
-    let mut sleeper = site.node();
+    let mut sleeper = site.node_with(&LATE_SETTLER);
     let id = site.submit(Deal::FailSecond(500), 1).await[0];
     until("its begin", async || site.runs().len() == 1).await;
     stop_without_the_lock(&site, &sleeper).await;

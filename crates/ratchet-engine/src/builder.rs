@@ -1,8 +1,10 @@
 //! Putting a node together.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use ratchet_core::claim::Boost;
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::{Clock, InvalidInput, JsonText, Kind, NodeName, QueueName, Store, StoreError};
@@ -10,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::client::Client;
 use crate::config::{Config, Slots};
+use crate::deadline::within;
 use crate::events::{JobEvent, Listener, listen};
 use crate::failure::BoxError;
 use crate::gate::gates;
@@ -20,7 +23,7 @@ use crate::job::Job;
 use crate::polling::{AdaptivePolling, PollingStrategy};
 use crate::pulse::{Pulse, PulseConfig};
 use crate::pump::{Pump, PumpParts};
-use crate::ratchet::{Ratchet, Tasks};
+use crate::ratchet::{Draining, Ratchet, Tasks};
 use crate::registry::{Registration, Registry};
 use crate::rescue::Rescuer;
 use crate::retry::{DefaultRetryPolicy, RetryPolicy};
@@ -240,7 +243,7 @@ impl RatchetBuilder {
 
     /// How long one transaction may take before it counts as lost. Thirty seconds by default.
     pub fn store_deadline(mut self, deadline: Duration) -> Self {
-        self.config.turn_deadline = deadline;
+        self.config.store_deadline = deadline;
         self
     }
 
@@ -308,14 +311,15 @@ impl RatchetBuilder {
             standing: pulse.standing.clone(),
             scan: config.scan,
             grace: config.grace,
+            deadline: config.store_deadline,
             counters: counters.clone(),
         };
         tasks.side.spawn(rescuer.run());
         let woken = client.clone();
         tasks.watch = store.watch(Box::new(move || woken.wake().work()));
-        let drain_timeout = config.drain;
+        let (drain_timeout, store_deadline) = (config.drain, config.store_deadline);
         let pump = Pump::new(PumpParts {
-            store,
+            store: store.clone(),
             client: client.clone(),
             runner,
             states: Arc::new(states),
@@ -325,10 +329,22 @@ impl RatchetBuilder {
             standing: pulse.standing.clone(),
             drain: draining,
         });
-        tasks.pump.spawn(pump.run());
+        let (stop_pulse, standing) = (pulse.stopper(), pulse.standing.clone());
+        tasks.pump.spawn(async move {
+            if AssertUnwindSafe(pump.run()).catch_unwind().await.is_ok() {
+                return;
+            }
+            // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued.
+            tracing::error!("the pump panicked: this node stops, and others take its jobs");
+            stop_pulse();
+            let node = standing.borrow().node;
+            if let Err(error) = within(store_deadline, "leaving the cluster", store.deregister(node)).await {
+                tracing::error!(error = &error as &dyn std::error::Error, "leaving the cluster failed");
+            }
+        });
         tracing::info!(node = %registration.id, name = %registration.name, "node started");
         hooks.after_start().await;
-        Ok(Ratchet::new(client, counters, tasks, pulse, drain, drain_timeout, hooks))
+        Ok(Ratchet::new(client, counters, tasks, pulse, Draining { drain, drain_timeout, store_deadline }, hooks))
     }
 }
 

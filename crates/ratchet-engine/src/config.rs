@@ -48,7 +48,7 @@ pub(crate) struct Config {
     /// How long a cancelled handler may take to notice before it is dropped.
     pub(crate) cancel_grace: Duration,
     /// How long one transaction may take before it counts as lost.
-    pub(crate) turn_deadline: Duration,
+    pub(crate) store_deadline: Duration,
     /// How long the pump waits for more settlements to join those it has.
     pub(crate) gather: Duration,
 }
@@ -65,7 +65,7 @@ impl Default for Config {
             reconcile: Duration::from_secs(1),
             drain: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(1),
-            turn_deadline: Duration::from_secs(30),
+            store_deadline: Duration::from_secs(30),
             gather: Duration::from_millis(2),
         }
     }
@@ -73,17 +73,15 @@ impl Default for Config {
 
 impl Config {
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
-        let least = |field: &str, value: Duration, least: Duration| {
-            if value < least {
-                return Err(InvalidInput::new(field, format!("is {value:?}; the least is {least:?}")));
-            }
-            Ok(())
-        };
-        least("heartbeat", self.heartbeat, Duration::from_millis(10))?;
-        least("grace", self.grace, self.heartbeat * 3)
-            .map_err(|e| InvalidInput::new("grace", format!("{} (three heartbeats)", e.problem())))?;
-        least("scan", self.scan, Duration::from_millis(10))?;
-        least("reconcile", self.reconcile, Duration::from_millis(10))?;
+        let ms = Duration::from_millis;
+        within("heartbeat", self.heartbeat, ms(10), Duration::from_hours(1))?;
+        within("grace", self.grace, self.heartbeat * 3, Duration::from_hours(24))
+            .map_err(|e| InvalidInput::new("grace", format!("{} (at least three heartbeats)", e.problem())))?;
+        within("rescue_scan", self.scan, ms(10), Duration::from_hours(24))?;
+        within("reconcile", self.reconcile, ms(10), Duration::from_hours(1))?;
+        within("drain_timeout", self.drain, Duration::ZERO, Duration::from_hours(24 * 7))?;
+        within("cancel_grace", self.cancel_grace, Duration::ZERO, Duration::from_hours(1))?;
+        within("store_deadline", self.store_deadline, ms(100), Duration::from_hours(1))?;
         if self.claim_max == 0 || self.claim_max > 10_000 {
             return Err(InvalidInput::new("claim_max", format!("is {}; use 1 to 10000", self.claim_max)));
         }
@@ -95,4 +93,11 @@ impl Config {
         }
         Ok(())
     }
+}
+
+fn within(field: &str, value: Duration, least: Duration, most: Duration) -> Result<(), InvalidInput> {
+    if value < least || value > most {
+        return Err(InvalidInput::new(field, format!("is {value:?}; use {least:?} to {most:?}")));
+    }
+    Ok(())
 }

@@ -155,11 +155,13 @@ impl JobContext {
     }
 
     /// Progress that has not been written yet.
-    pub(crate) fn take_progress(&self) -> Option<f64> {
-        let mut cell = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = cell.latest.filter(|latest| cell.written != Some(*latest))?;
-        cell.written = Some(fresh);
-        Some(fresh)
+    pub(crate) fn fresh_progress(&self) -> Option<f64> {
+        let cell = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        cell.latest.filter(|latest| cell.written != Some(*latest))
+    }
+
+    pub(crate) fn progress_written(&self, fraction: f64) {
+        self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner).written = Some(fraction);
     }
 
     /// Whether the attempt should end: the job was cancelled, timed out, or the node is stopping.
@@ -172,9 +174,9 @@ impl JobContext {
         self.inner.token.cancelled().await;
     }
 
-    /// A token for code that takes one.
-    pub fn cancellation_token(&self) -> &CancellationToken {
-        &self.inner.token
+    /// A token for code that takes one; cancelling it cancels nothing else.
+    pub fn cancellation_token(&self) -> CancellationToken {
+        self.inner.token.child_token()
     }
 
     /// When the attempt ran, by the database's clock for its begin and a steady clock for its length.

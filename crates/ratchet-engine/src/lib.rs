@@ -6,6 +6,7 @@ mod builder;
 mod client;
 mod config;
 mod context;
+mod deadline;
 mod enqueue;
 mod events;
 pub mod failure;

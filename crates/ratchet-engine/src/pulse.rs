@@ -8,12 +8,13 @@ use ratchet_core::node::NodeRegistration;
 use ratchet_core::store::PulseStore;
 use ratchet_core::{NodeId, Store, StoreError};
 use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::ids::new_node_id;
 use crate::stats::Counters;
 
 /// What the heartbeat knows of the node's standing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Standing {
     /// The present incarnation.
     pub(crate) node: NodeId,
@@ -21,6 +22,8 @@ pub(crate) struct Standing {
     pub(crate) alive_since: Instant,
     /// The node has not been heard for two thirds of its grace: others may soon take its jobs, so it must stop them.
     pub(crate) fenced: bool,
+    /// The right to run jobs: cancelled from the heartbeat's own thread, so that it ends on time whatever the pump does.
+    pub(crate) right: CancellationToken,
 }
 
 /// The running heartbeat; dropping it ends the thread.
@@ -57,6 +60,17 @@ impl Pulse {
             Err(StoreError::new(ratchet_core::ErrorKind::Unavailable, "starting the node", problem))
         })?;
         Ok(Self { standing, stop, thread: Some(thread) })
+    }
+
+    /// Ends the heartbeat from elsewhere, without waiting.
+    pub(crate) fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
+        let (stop, thread) = (self.stop.clone(), self.thread.as_ref().map(|thread| thread.thread().clone()));
+        move || {
+            stop.store(true, Ordering::Release);
+            if let Some(thread) = &thread {
+                thread.unpark();
+            }
+        }
     }
 
     /// Ends the heartbeat and waits for its thread.
@@ -103,15 +117,15 @@ fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
             return;
         }
     };
-    let standing = Standing { node: config.registration.id, alive_since: Instant::now(), fenced: false };
-    let (publish, receiver) = watch::channel(standing);
+    let right = CancellationToken::new();
+    let standing = Standing { node: config.registration.id, alive_since: Instant::now(), fenced: false, right };
+    let (publish, receiver) = watch::channel(standing.clone());
     if ready.send(Ok(receiver)).is_err() {
         return;
     }
     let mut beater = Beater { config, pulse: Some(pulse), standing, publish, heard: Instant::now() };
     while !stop.load(Ordering::Acquire) {
-        let wait = if beater.heard.elapsed() < config.heartbeat * 2 { config.heartbeat } else { config.heartbeat / 5 };
-        std::thread::park_timeout(wait.min(config.grace / 4));
+        std::thread::park_timeout(beater.pause());
         if !stop.load(Ordering::Acquire) {
             runtime.block_on(beater.beat());
         }
@@ -128,9 +142,23 @@ struct Beater<'a> {
 }
 
 impl Beater<'_> {
+    /// Until the next beat: quicker once one is missing, and never past the moment at which the node must fence itself.
+    fn pause(&self) -> Duration {
+        let heartbeat = self.config.heartbeat;
+        let pause = if self.heard.elapsed() < heartbeat * 2 { heartbeat } else { heartbeat / 5 };
+        self.before_fencing(pause)
+    }
+
+    /// `wait`, or less if the node would have to fence itself before.
+    fn before_fencing(&self, wait: Duration) -> Duration {
+        let left = (self.config.grace * 2 / 3).saturating_sub(self.heard.elapsed());
+        let wait = wait.min(self.config.grace / 4);
+        if left.is_zero() { wait } else { wait.min(left) }
+    }
+
     async fn beat(&mut self) {
         let begun = Instant::now();
-        let deadline = self.config.heartbeat.max(Duration::from_millis(250));
+        let deadline = self.before_fencing(self.config.heartbeat.max(Duration::from_millis(250)));
         match tokio::time::timeout(deadline, self.try_beat()).await {
             Ok(Ok(true)) => {
                 if begun.duration_since(self.heard) >= self.config.grace {
@@ -138,22 +166,30 @@ impl Beater<'_> {
                     self.standing.alive_since = begun;
                 }
                 self.heard = begun;
-                self.standing.fenced = false;
+                if std::mem::take(&mut self.standing.fenced) {
+                    self.standing.right = CancellationToken::new();
+                }
             }
-            Ok(Ok(false)) => self.reincarnate().await,
+            Ok(Ok(false)) => {
+                self.standing.right.cancel();
+                // A call that does not return must not end the heartbeat.
+                if tokio::time::timeout(deadline, self.reincarnate()).await.is_err() {
+                    self.missed(None);
+                }
+            }
             Ok(Err(error)) => self.missed(Some(&error)),
             Err(_) => self.missed(None),
         }
         // Sampled after the attempt: a process that was stopped for long learns of it here.
-        if self.heard.elapsed() >= self.config.grace * 2 / 3 {
+        if self.heard.elapsed() >= self.config.grace * 2 / 3 && !self.standing.fenced {
+            tracing::error!(node = %self.standing.node, "no heartbeat for two thirds of the grace: running work is cancelled");
             self.standing.fenced = true;
+            self.standing.right.cancel();
         }
         self.publish.send_if_modified(|standing| {
-            let changed = *standing != self.standing;
-            if self.standing.fenced && !standing.fenced {
-                tracing::error!(node = %self.standing.node, "no heartbeat for two thirds of the grace: running work is cancelled");
-            }
-            *standing = self.standing;
+            let of = |s: &Standing| (s.node, s.alive_since, s.fenced);
+            let changed = of(standing) != of(&self.standing);
+            *standing = self.standing.clone();
             changed
         });
     }
@@ -187,7 +223,8 @@ impl Beater<'_> {
                 tracing::error!(old = %self.standing.node, new = %node, "this node was declared dead; it goes on as a new incarnation");
                 self.config.counters.reincarnations.add(1);
                 self.heard = Instant::now();
-                self.standing = Standing { node, alive_since: self.heard, fenced: false };
+                self.standing =
+                    Standing { node, alive_since: self.heard, fenced: false, right: CancellationToken::new() };
             }
             Err(error) => self.missed(Some(&error)),
         }

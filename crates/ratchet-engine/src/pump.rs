@@ -3,6 +3,7 @@
 //! It alone knows which slots are taken and which jobs run here, so nothing of that needs a lock.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -97,6 +98,8 @@ pub(super) struct Timers {
 const ASK_DUE_EVERY: Duration = Duration::from_millis(50);
 /// Nobody is waited for longer than this while the pump looks out for a caller's commit.
 const EXPECTING_POLL: Duration = Duration::from_millis(250);
+/// No strategy can make a node sleep for longer.
+const POLL_MAX: Duration = Duration::from_hours(1);
 
 pub(crate) struct PumpParts {
     pub(crate) store: Arc<dyn Store>,
@@ -163,7 +166,7 @@ impl Pump {
                 return;
             }
             let now = Instant::now();
-            if self.timers.reconcile <= now && (self.timers.claim_uncertain || !self.running.is_empty()) {
+            if self.timers.reconcile <= now {
                 self.reconcile().await;
             } else if self.may_settle(now) || self.may_claim(now) {
                 self.turn().await;
@@ -205,9 +208,7 @@ impl Pump {
                 by(ask);
             }
         }
-        if self.timers.claim_uncertain || !self.running.is_empty() {
-            by(self.timers.reconcile);
-        }
+        by(self.timers.reconcile);
         if let Some(deadline) = *self.drain.borrow() {
             by(deadline.max(now + Duration::from_millis(50)));
         }
@@ -222,7 +223,7 @@ impl Pump {
 
     /// Whether the node may claim at all.
     fn claims_allowed(&self) -> bool {
-        let standing = *self.standing.borrow();
+        let standing = self.standing.borrow();
         self.drain.borrow().is_none() && !standing.fenced && self.timers.refused != Some(standing.node)
     }
 
@@ -241,21 +242,28 @@ impl Pump {
     fn heed_wakeups(&mut self) {
         let wake = self.client.wake();
         if wake.take_work() {
-            self.strategy.woken();
+            guarded(&mut *self.strategy, |strategy| {
+                strategy.woken();
+                POLL_MAX
+            });
             self.timers.poll = Instant::now();
         }
         let (due_changed, revoked) = (wake.take_due_changed(), wake.take_revoked());
         if due_changed {
             self.ask_due_soon();
         }
+        let now = Instant::now();
         if revoked {
-            self.timers.reconcile = Instant::now();
+            self.timers.reconcile = now;
+        }
+        if self.timers.poll > now + EXPECTING_POLL && self.client.wake().still_expecting(|_| false) {
+            self.timers.poll = now + EXPECTING_POLL;
         }
     }
 
     /// Fenced or declared dead: what runs under that standing must end.
     fn heed_standing(&mut self) {
-        let standing = *self.standing.borrow_and_update();
+        let standing = self.standing.borrow_and_update();
         for (fence, running) in &self.running {
             if standing.fenced || fence.node != standing.node {
                 running.leash.pull(Pull::HandBack);
@@ -289,7 +297,7 @@ impl Pump {
             return;
         };
         self.counters.claimed.add(1);
-        let leash = Arc::new(Leash::default());
+        let leash = Arc::new(Leash::under(&self.standing.borrow().right));
         let ctx = JobContext::new(fence, job.clone(), self.states.clone(), self.client.clone(), leash.token.clone());
         self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
@@ -299,17 +307,24 @@ impl Pump {
             // The pump is gone only if the engine was dropped; then nobody may settle.
             let _ = sender.send(Message::Ended(fence, Box::new(ended))).await;
         });
+        self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.reconcile);
         self.running.insert(fence, Running { job, ctx, leash, pool, task: task.abort_handle() });
     }
 
     fn receive(&mut self, message: Message) {
         match message {
-            Message::ThreadReturned(pool) => self.slots.give_back(pool),
+            Message::ThreadReturned(pool) => {
+                self.slots.give_back(pool);
+                self.timers.poll = Instant::now();
+            }
             Message::Ended(fence, ended) => {
                 let Some(running) = self.running.remove(&fence) else { return };
                 let Ended { settlement, defer, own_commit, thread } = *ended;
                 match settlement {
-                    None => self.free_slot(running.pool, thread),
+                    None => {
+                        self.free_slot(running.pool, thread);
+                        self.timers.poll = Instant::now();
+                    }
                     Some(settlement) => {
                         if self.settlements.is_empty() && self.timers.failures == 0 {
                             self.timers.settle = Instant::now() + self.config.gather;
@@ -351,7 +366,8 @@ impl Pump {
     pub(super) fn plan_poll(&mut self, asked: usize, claimed: usize) {
         let now = Instant::now();
         let utilisation = self.slots.utilisation();
-        let delay = self.strategy.after_poll(Poll { at: self.begun.elapsed(), asked, claimed, utilisation });
+        let poll = Poll { at: self.begun.elapsed(), asked, claimed, utilisation };
+        let delay = guarded(&mut *self.strategy, |strategy| strategy.after_poll(poll)).min(POLL_MAX);
         self.timers.flowing = claimed > 0;
         self.timers.due = None;
         // A full claim with room left asks again at once.
@@ -365,6 +381,14 @@ impl Pump {
             self.timers.poll = self.timers.poll.min(now + EXPECTING_POLL);
         }
     }
+}
+
+/// The strategy may be the user's: a panic costs its opinion, not the node.
+fn guarded(strategy: &mut dyn PollingStrategy, ask: impl FnOnce(&mut dyn PollingStrategy) -> Duration) -> Duration {
+    std::panic::catch_unwind(AssertUnwindSafe(|| ask(strategy))).unwrap_or_else(|_| {
+        tracing::error!("the polling strategy panicked; polling again after two seconds");
+        Duration::from_secs(2)
+    })
 }
 
 impl Drop for Pump {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::{Hooks, RatchetBuilder};
 use crate::client::Client;
+use crate::deadline::within;
 use crate::pulse::Pulse;
 use crate::stats::{Counters, Stats};
 
@@ -24,9 +25,15 @@ pub struct Ratchet {
     counters: Arc<Counters>,
     tasks: Tasks,
     pulse: Pulse,
-    drain: watch::Sender<Option<Instant>>,
-    drain_timeout: Duration,
+    draining: Draining,
     hooks: Hooks,
+}
+
+/// How the node is told to drain, and how long things may take then.
+pub(crate) struct Draining {
+    pub(crate) drain: watch::Sender<Option<Instant>>,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) store_deadline: Duration,
 }
 
 /// The tasks of a node; dropping them ends them.
@@ -58,11 +65,10 @@ impl Ratchet {
         counters: Arc<Counters>,
         tasks: Tasks,
         pulse: Pulse,
-        drain: watch::Sender<Option<Instant>>,
-        drain_timeout: Duration,
+        draining: Draining,
         hooks: Hooks,
     ) -> Self {
-        Self { client, counters, tasks, pulse, drain, drain_timeout, hooks }
+        Self { client, counters, tasks, pulse, draining, hooks }
     }
 
     /// The node's present incarnation.
@@ -80,13 +86,14 @@ impl Ratchet {
     pub async fn shutdown(mut self) {
         self.hooks.before_stop().await;
         tracing::info!(node = %self.node_id(), "node is draining");
-        self.drain.send_replace(Some(Instant::now() + self.drain_timeout));
+        self.draining.drain.send_replace(Some(Instant::now() + self.draining.drain_timeout));
         while self.tasks.pump.join_next().await.is_some() {}
         self.tasks.side.shutdown().await;
         drop(self.tasks.watch.take());
         let node = self.node_id();
         self.pulse.stop().await;
-        if let Err(error) = self.client.store().deregister(node).await {
+        let deregistered = self.client.store().deregister(node);
+        if let Err(error) = within(self.draining.store_deadline, "leaving the cluster", deregistered).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed; others will notice");
         }
         self.tasks.stop_listening.cancel();

@@ -6,31 +6,45 @@ use std::time::{Duration, Instant};
 use ratchet_core::store::Progress;
 use ratchet_core::{Change, Fence, Settled, Settlement};
 
+use crate::deadline::within;
 use crate::pump::Pump;
 use crate::run::Pull;
+
+/// An idle node reconciles this many times less often.
+const IDLE_FACTOR: u32 = 10;
 
 impl Pump {
     /// What runs here but not in the store was cancelled or given away: its handler is told to end. What the store
     /// says we run but we do not is the trace of a lost reply to a claim: it goes back. One query for all.
     pub(super) async fn reconcile(&mut self) {
-        self.timers.reconcile = Instant::now() + self.config.reconcile;
+        // A node without work looks too, though less often: a claim may have been committed after its deadline.
+        let idle = self.running.is_empty() && !self.timers.claim_uncertain;
+        let pause = if idle { self.config.reconcile * IDLE_FACTOR } else { self.config.reconcile };
+        self.timers.reconcile = Instant::now() + pause;
         let node = self.standing.borrow().node;
         let progress: Vec<Progress> = self
             .running
             .iter()
             .filter(|(fence, _)| fence.node == node)
             .filter_map(|(fence, running)| {
-                let fraction = running.ctx.take_progress()?;
+                let fraction = running.ctx.fresh_progress()?;
                 Some(Progress { job_id: fence.job_id, version: fence.version, fraction })
             })
             .collect();
-        let stored = match self.store.reconcile(node, &progress).await {
+        let asked = self.store.reconcile(node, &progress);
+        let stored = match within(self.config.store_deadline, "reconciling", asked).await {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "reconciling failed");
                 return;
             }
         };
+        for written in &progress {
+            let fence = Fence { job_id: written.job_id, version: written.version, node };
+            if let Some(running) = self.running.get(&fence) {
+                running.ctx.progress_written(written.fraction);
+            }
+        }
         let stored: HashSet<Fence> =
             stored.into_iter().map(|r| Fence { job_id: r.job_id, version: r.version, node }).collect();
         for (fence, running) in &self.running {
@@ -59,7 +73,8 @@ impl Pump {
             self.timers.claim_uncertain = false;
             return;
         }
-        match self.store.turn(&settlements, None).await {
+        let turn = self.store.turn(&settlements, None);
+        match within(self.config.store_deadline, "handing lost jobs back", turn).await {
             Ok(turn) => {
                 let handed_back = turn.settled.iter().filter(|settled| **settled == Settled::Applied).count();
                 tracing::warn!(jobs = handed_back, "the reply to a claim was lost; its jobs were handed back");

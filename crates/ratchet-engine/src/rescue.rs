@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::record::Timing;
-use ratchet_core::{Claim, Decision, Outcome, Settled, Settlement, Store, StoreError, Verdicts, clock, decide};
+use ratchet_core::{Claim, Decision, NodeId, Outcome, Settled, Settlement, Store, StoreError, Verdicts, clock, decide};
 use tokio::sync::watch;
 
 use crate::client::Client;
+use crate::deadline::within;
 use crate::ids::new_job_id;
 use crate::pulse::Standing;
 use crate::stats::Counters;
@@ -23,6 +24,7 @@ pub(crate) struct Rescuer {
     pub(crate) standing: watch::Receiver<Standing>,
     pub(crate) scan: Duration,
     pub(crate) grace: Duration,
+    pub(crate) deadline: Duration,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -34,12 +36,12 @@ impl Rescuer {
             // Spread a little, so that many nodes do not look at the same moment.
             let jitter = Duration::from_millis(fastrand::u64(0..=100)).min(self.scan / 10);
             tokio::time::sleep(self.scan + jitter + self.scan.min(Duration::from_secs(1)) * failures.min(10)).await;
-            let standing = *self.standing.borrow();
+            let standing = self.standing.borrow().clone();
             // A node may itself have been away: for a full grace it lets the others show that they live.
             if standing.fenced || standing.alive_since.elapsed() < self.grace {
                 continue;
             }
-            match self.rescue_all(standing).await {
+            match self.rescue_all(standing.node).await {
                 Ok(()) => failures = 0,
                 Err(error) => {
                     failures += 1;
@@ -49,9 +51,10 @@ impl Rescuer {
         }
     }
 
-    async fn rescue_all(&self, standing: Standing) -> Result<(), StoreError> {
+    async fn rescue_all(&self, observer: NodeId) -> Result<(), StoreError> {
         for _ in 0..ROUNDS_MAX {
-            let orphans = self.store.orphans(standing.node, self.grace, TOGETHER).await?;
+            let asked = self.store.orphans(observer, self.grace, TOGETHER);
+            let orphans = within(self.deadline, "looking for orphans", asked).await?;
             for node in &orphans.declared_dead {
                 tracing::warn!(dead = %node, "a node has not been heard of for its grace and is declared dead");
             }
@@ -68,7 +71,7 @@ impl Rescuer {
         if settlements.is_empty() {
             return Ok(());
         }
-        let turn = self.store.turn(&settlements, None).await?;
+        let turn = within(self.deadline, "rescuing jobs", self.store.turn(&settlements, None)).await?;
         for ((orphan, settlement), settled) in orphans.iter().zip(&settlements).zip(turn.settled) {
             // A conflict means that its owner, or another rescuer, was first.
             if settled == Settled::Applied {

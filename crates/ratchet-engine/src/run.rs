@@ -27,10 +27,12 @@ pub(crate) struct Runner {
     pub(crate) cancel_grace: Duration,
 }
 
-/// How the pump tells an attempt to end, and why.
+/// How an attempt is told to end, and why.
 #[derive(Debug, Default)]
 pub(crate) struct Leash {
     pub(crate) token: CancellationToken,
+    /// The node's right to run jobs, whose end is the end of the attempt too.
+    right: CancellationToken,
     why: AtomicU8,
 }
 
@@ -43,6 +45,11 @@ pub(crate) enum Pull {
 }
 
 impl Leash {
+    /// A leash that also ends with the node's right to run jobs.
+    pub(crate) fn under(right: &CancellationToken) -> Self {
+        Self { token: right.child_token(), right: right.clone(), why: AtomicU8::new(0) }
+    }
+
     pub(crate) fn pull(&self, why: Pull) {
         // The first reason stands.
         let _ = self.why.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
@@ -53,7 +60,7 @@ impl Leash {
         match self.why.load(Ordering::Acquire) {
             1 => Some(Pull::Revoked),
             2 => Some(Pull::HandBack),
-            _ => None,
+            _ => self.right.is_cancelled().then_some(Pull::HandBack),
         }
     }
 }
@@ -181,11 +188,11 @@ impl Runner {
     fn judge(&self, ctx: &JobContext, leash: &Leash, end: HandlerEnd) -> (Outcome, Verdicts) {
         let drained = Outcome::Deferred { delay: Duration::ZERO, reason: DeferReason::Drained };
         match (leash.why(), end) {
-            (Some(Pull::Revoked), _) | (None, HandlerEnd::Pulled) => (Outcome::Cancelled, Verdicts::default()),
+            (Some(Pull::Revoked), _) => (Outcome::Cancelled, Verdicts::default()),
             (None, HandlerEnd::NotNow(delay, reason)) => (Outcome::Deferred { delay, reason }, Verdicts::default()),
             (_, HandlerEnd::Returned(Ok(result))) => (Outcome::Succeeded { result }, Verdicts::default()),
             // A handler that was told to end will often say so by an error: that is no failed attempt.
-            (Some(Pull::HandBack), _) => (drained, Verdicts::default()),
+            (Some(Pull::HandBack), _) | (None, HandlerEnd::Pulled) => (drained, Verdicts::default()),
             (None, HandlerEnd::Returned(Err(failure))) => match failure.snoozed_for() {
                 Some(delay) => (Outcome::Deferred { delay, reason: DeferReason::Snoozed }, Verdicts::default()),
                 None => self.failed(ctx, &failure, Outcome::Failed),

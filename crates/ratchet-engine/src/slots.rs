@@ -56,7 +56,7 @@ impl SlotPools {
     }
 
     pub(crate) fn free(&self) -> usize {
-        self.pools.iter().map(|pool| pool.slots - pool.taken).sum()
+        self.pools.iter().map(|pool| pool.slots.saturating_sub(pool.taken)).sum()
     }
 
     pub(crate) fn total(&self) -> usize {

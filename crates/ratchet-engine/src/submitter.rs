@@ -1,12 +1,12 @@
 //! Concurrent submits of one process share a statement and a commit.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ratchet_core::store::{SubmitOutcome, SubmitUnit};
 use ratchet_core::{ErrorKind, Store, StoreError};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tracing::Instrument;
 
 /// Gathers the submits that arrive while one is being written, and writes them together.
@@ -18,6 +18,8 @@ pub(crate) struct Submitter {
     store: Arc<dyn Store>,
     waiting: Mutex<Waiting>,
     room: Semaphore,
+    /// Told when the task that wrote ended before its time.
+    abandoned: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -37,46 +39,57 @@ const TRIES: u32 = 5;
 
 impl Submitter {
     pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { store, waiting: Mutex::default(), room: Semaphore::new(WAITING_MAX) })
+        Arc::new(Self { store, waiting: Mutex::default(), room: Semaphore::new(WAITING_MAX), abandoned: Notify::new() })
     }
 
     pub(crate) async fn submit(self: &Arc<Self>, unit: SubmitUnit) -> SubmitOutcome {
         let _room = self.room.acquire().await.expect("the semaphore is never closed");
-        let (answer, outcome) = oneshot::channel();
-        let must_write = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.units.push_back((unit, answer));
-            !std::mem::replace(&mut waiting.writing, true)
-        };
-        if must_write {
-            // A task of its own, so that a caller that goes away does not take the others' submits along.
+        let (answer, mut outcome) = oneshot::channel();
+        // Listening before the unit is in the queue, so that no abandonment is missed.
+        let mut abandoned = std::pin::pin!(self.abandoned.notified());
+        abandoned.as_mut().enable();
+        self.lock().units.push_back((unit, answer));
+        for _ in 0..TRIES {
+            self.write_if_nobody_does();
+            tokio::select! {
+                biased;
+                answered = &mut outcome => return answered.unwrap_or_else(|_| Err(unanswered())),
+                () = abandoned.as_mut() => {
+                    abandoned.set(self.abandoned.notified());
+                    abandoned.as_mut().enable();
+                }
+            }
+        }
+        Err(unanswered())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A task of its own, so that a caller that goes away does not take the others' submits along.
+    fn write_if_nobody_does(self: &Arc<Self>) {
+        if !std::mem::replace(&mut self.lock().writing, true) {
             tokio::spawn(self.clone().write_all());
         }
-        outcome.await.unwrap_or_else(|_| {
-            Err(StoreError::new(
-                ErrorKind::Unavailable,
-                "submitting jobs",
-                "the runtime is shutting down; the jobs may or may not have been stored",
-            ))
-        })
     }
 
     async fn write_all(self: Arc<Self>) {
-        let mut last = 0;
+        let mut group = Group { submitter: &self, units: Vec::new(), answers: Vec::new(), done: false };
         loop {
-            self.let_callers_return(last).await;
-            let (units, answers) = {
-                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                let together = take_together(&mut waiting.units);
-                if together.0.is_empty() {
+            self.let_callers_return(group.units.len()).await;
+            {
+                let mut waiting = self.lock();
+                (group.units, group.answers) = take_together(&mut waiting.units);
+                if group.units.is_empty() {
                     waiting.writing = false;
+                    group.done = true;
                     return;
                 }
-                together
-            };
-            last = units.len();
-            let span = tracing::debug_span!("job.submit", units = last);
-            for (outcome, answer) in self.write(&units).instrument(span).await.into_iter().zip(answers) {
+            }
+            let span = tracing::debug_span!("job.submit", units = group.units.len());
+            let outcomes = self.write(&group.units).instrument(span).await;
+            for (outcome, answer) in outcomes.into_iter().zip(group.answers.drain(..)) {
                 // A caller that went away has no use for the answer.
                 let _ = answer.send(outcome);
             }
@@ -87,7 +100,7 @@ impl Submitter {
     /// only the quickest of them. A few turns of the scheduler, never a timer: a lone caller is not held up.
     async fn let_callers_return(&self, last: usize) {
         for _ in 0..YIELDS_MAX.min(last.saturating_sub(1)) {
-            if self.waiting.lock().unwrap_or_else(PoisonError::into_inner).units.len() >= last {
+            if self.lock().units.len() >= last {
                 return;
             }
             tokio::task::yield_now().await;
@@ -122,6 +135,36 @@ impl Submitter {
                 result => return result,
             }
         }
+    }
+}
+
+fn unanswered() -> StoreError {
+    let problem = "the store gave no answer; the jobs may or may not have been stored";
+    StoreError::new(ErrorKind::Unavailable, "submitting jobs", problem)
+}
+
+/// The units that are being written. If the task that writes them ends too soon, because its runtime does or a store
+/// panics, they go back to the queue and the next waiting caller goes on: to submit the same ids twice is safe.
+struct Group<'a> {
+    submitter: &'a Submitter,
+    units: Vec<SubmitUnit>,
+    answers: Vec<oneshot::Sender<SubmitOutcome>>,
+    done: bool,
+}
+
+impl Drop for Group<'_> {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        let mut waiting = self.submitter.lock();
+        // Answered units have no sender left.
+        for (unit, answer) in self.units.drain(..).zip(self.answers.drain(..)).rev() {
+            waiting.units.push_front((unit, answer));
+        }
+        waiting.writing = false;
+        drop(waiting);
+        self.submitter.abandoned.notify_waiters();
     }
 }
 

@@ -8,7 +8,8 @@ use ratchet_core::{ErrorKind, Settled, Settlement, StoreError};
 
 use tracing::Instrument;
 
-use crate::pump::Pump;
+use crate::deadline::within;
+use crate::pump::{EndedAttempt, Pump};
 
 /// Settlements in one transaction.
 const SETTLE_TOGETHER: usize = 500;
@@ -36,7 +37,9 @@ impl Pump {
 
     /// Room counts the slots that the settlements of this turn will free.
     fn claim_request(&mut self, settling: usize) -> ClaimRequest {
-        let freed: Vec<_> = self.ended[..settling].iter().filter(|e| e.thread.is_none()).map(|e| e.pool).collect();
+        // Those that may have to be asked about once more keep their slots for now.
+        let frees = |ended: &&EndedAttempt| ended.thread.is_none() && ended.own_commit.is_none();
+        let freed: Vec<_> = self.ended[..settling].iter().filter(frees).map(|ended| ended.pool).collect();
         for pool in &freed {
             self.slots.give_back(*pool);
         }
@@ -51,10 +54,7 @@ impl Pump {
 
     async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
         let turn = self.store.turn(&self.settlements[..count], request);
-        tokio::time::timeout(self.config.turn_deadline, turn).await.unwrap_or_else(|_| {
-            let problem = format!("the database did not answer within {:?}", self.config.turn_deadline);
-            Err(StoreError::new(ErrorKind::Unavailable, "settling and claiming jobs", problem))
-        })
+        within(self.config.store_deadline, "settling and claiming jobs", turn).await
     }
 
     /// What a committed turn means: events, freed slots, jobs to start.
@@ -188,7 +188,8 @@ impl Pump {
         self.timers.ask_due = None;
         self.timers.asked_due = Instant::now();
         let request = self.claim_request(0);
-        match self.store.next_due(&request).await {
+        let asked = self.store.next_due(&request);
+        match within(self.config.store_deadline, "asking for the next due time", asked).await {
             Ok(due) => self.timers.due = due.map(|wait| Instant::now() + wait),
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "asking for the next due time failed");

@@ -14,6 +14,9 @@ fn classify(error: &sqlx::Error) -> (ErrorKind, &'static str) {
         sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
             (ErrorKind::Unavailable, "the connection was closed; it is opened anew at the next call")
         }
+        sqlx::Error::InvalidSavePointStatement | sqlx::Error::BeginFailed => {
+            (ErrorKind::Unavailable, "the connection had lost its transaction; it is opened anew at the next call")
+        }
         _ => (ErrorKind::Invalid, "the driver refused the call"),
     }
 }

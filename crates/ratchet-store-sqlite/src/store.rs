@@ -63,7 +63,11 @@ macro_rules! write {
                 inner.counters.count_commit();
                 Ok(done)
             }
-            result => result,
+            Err(error) => {
+                inner.writer.noticed(&error);
+                Err(error)
+            }
+            refused => refused,
         }
     }};
 }

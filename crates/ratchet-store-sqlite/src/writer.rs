@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ratchet_core::StoreError;
+use ratchet_core::{ErrorKind, StoreError};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
@@ -56,12 +56,21 @@ impl Writer {
         Ok(WriterGuard { conn })
     }
 
-    /// Classifies an error of BEGIN or COMMIT; if the connection has died, the next user opens it anew.
+    /// Classifies an error of BEGIN or COMMIT. Unless the file was just busy, the next user opens the connection anew:
+    /// SQLite rolls back by itself when a disk is full, and the driver then believes in a transaction that is gone.
     pub(crate) fn failed(&self, doing: &'static str, error: sqlx::Error) -> StoreError {
-        if matches!(error, sqlx::Error::WorkerCrashed) {
+        let error = store_error(doing, error);
+        if *error.kind() != ErrorKind::Transient {
             self.broken.store(true, Ordering::SeqCst);
         }
-        store_error(doing, error)
+        error
+    }
+
+    /// Looks at an error of what was done inside a transaction.
+    pub(crate) fn noticed(&self, error: &StoreError) {
+        if *error.kind() == ErrorKind::Unavailable {
+            self.broken.store(true, Ordering::SeqCst);
+        }
     }
 }
 

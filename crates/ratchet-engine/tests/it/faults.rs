@@ -187,3 +187,62 @@ async fn a_node_whose_every_worker_is_blocked_stays_alive() {
     assert_eq!(inner.nodes().await.unwrap()[0].dead_at, None);
     assert_eq!(ratchet.stats().reincarnations, 0);
 }
+
+#[tokio::test]
+async fn a_submit_goes_on_when_the_runtime_of_the_one_who_wrote_it_ends() {
+    let (store, _) = faulty();
+    let client = ratchet_engine::Ratchet::client(store.clone());
+    store.hold_submits.store(true, std::sync::atomic::Ordering::SeqCst);
+    let first = client.clone();
+    let (sender, ended) = tokio::sync::oneshot::channel();
+    let held = store.submit_held.clone();
+    // A runtime of its own, as a blocking handler may use, which writes for everybody and then ends.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            tokio::select! {
+                _ = first.enqueue(Play::Gate).submit() => unreachable!("it is held"),
+                () = held.notified() => {}
+            }
+        });
+        let _ = sender.send(runtime);
+    });
+    let runtime = ended.await.unwrap();
+    let mine = tokio::spawn(client.enqueue(Play::Gate).submit());
+    tokio::task::yield_now().await;
+    store.hold_submits.store(false, std::sync::atomic::Ordering::SeqCst);
+    runtime.shutdown_background();
+    let submitted = tokio::time::timeout(Duration::from_secs(5), mine).await.expect("it does not hang").unwrap();
+    assert_eq!(client.find(submitted.unwrap().id()).await.unwrap().unwrap().state, JobState::Pending);
+}
+
+#[derive(Debug)]
+struct WildStrategy(u32);
+
+impl ratchet_engine::PollingStrategy for WildStrategy {
+    fn after_poll(&mut self, _poll: ratchet_engine::Poll) -> Duration {
+        self.0 += 1;
+        if self.0 % 2 == 0 { panic!("a strategy gone wrong") } else { Duration::MAX }
+    }
+    fn woken(&mut self) {
+        panic!("a strategy gone wrong");
+    }
+}
+
+#[tokio::test]
+async fn a_wild_polling_strategy_cannot_stop_the_node() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store).polling_strategy(WildStrategy(0)).start().await.unwrap();
+    for n in 0..5 {
+        let handle = ratchet.enqueue(Play::Return(n.to_string())).submit().await.unwrap();
+        assert_eq!(handle.result().await.unwrap(), n.to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_cancels_its_own_token_harms_nothing() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store).start().await.unwrap();
+    let handle = ratchet.enqueue(Play::CancelsItsToken).submit().await.unwrap();
+    assert_eq!(handle.result().await.unwrap(), "still here");
+}

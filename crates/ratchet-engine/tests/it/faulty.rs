@@ -32,6 +32,9 @@ pub(crate) struct Faulty {
     poison: Arc<Mutex<Option<String>>>,
     dead_heart: Arc<Mutex<bool>>,
     lose_a_claim: Arc<AtomicBool>,
+    /// Submits that begin while this is set never return.
+    pub(crate) hold_submits: Arc<AtomicBool>,
+    pub(crate) submit_held: Arc<tokio::sync::Notify>,
 }
 
 impl std::fmt::Debug for Faulty {
@@ -48,6 +51,8 @@ impl Faulty {
             poison: Arc::default(),
             dead_heart: Arc::default(),
             lose_a_claim: Arc::default(),
+            hold_submits: Arc::default(),
+            submit_held: Arc::default(),
         }
     }
 
@@ -130,13 +135,29 @@ macro_rules! delegated {
     };
 }
 
-delegated!(JobStore {
-    fn submit(units: &[SubmitUnit]) -> Vec<SubmitOutcome>;
-    fn find(ids: &[JobId]) -> Vec<JobRecord>;
-    fn find_by_business_key(key: &BusinessKey) -> Option<JobId>;
-    fn find_by_idempotency_key(key: &IdempotencyKey) -> Option<JobId>;
-    fn delete(id: JobId) -> bool;
-});
+#[async_trait]
+impl JobStore for Faulty {
+    async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+        if self.hold_submits.load(Ordering::SeqCst) {
+            self.submit_held.notify_one();
+            std::future::pending::<()>().await;
+        }
+        self.inner.submit(units).await
+    }
+    async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
+        self.inner.find(ids).await
+    }
+    async fn find_by_business_key(&self, key: &BusinessKey) -> Result<Option<JobId>, StoreError> {
+        self.inner.find_by_business_key(key).await
+    }
+    async fn find_by_idempotency_key(&self, key: &IdempotencyKey) -> Result<Option<JobId>, StoreError> {
+        self.inner.find_by_idempotency_key(key).await
+    }
+    async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
+        self.inner.delete(id).await
+    }
+}
+
 delegated!(ControlStore {
     fn cancel(id: JobId) -> Option<Transitioned>;
     fn pause(id: JobId) -> Option<Transitioned>;

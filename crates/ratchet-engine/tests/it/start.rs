@@ -26,6 +26,10 @@ async fn a_node_that_could_not_work_does_not_start() {
     )
     .await;
     refused(quick(&stage).store(memory()).claim_max(0), "`claim_max`").await;
+    refused(quick(&stage).store(memory()).heartbeat(Duration::MAX), "`heartbeat` is").await;
+    refused(quick(&stage).store(memory()).reconcile(Duration::MAX), "use 10ms to 3600s").await;
+    refused(quick(&stage).store(memory()).drain_timeout(Duration::MAX), "`drain_timeout` is").await;
+    refused(quick(&stage).store(memory()).store_deadline(Duration::ZERO), "`store_deadline` is 0ns").await;
     refused(quick(&stage).store(memory()).grace(Duration::from_millis(149)), "three heartbeats").await;
 }
 

@@ -93,6 +93,7 @@ pub(crate) enum Play {
     Progress(f64),
     /// Starts a runtime, as blocking clients do.
     OwnRuntime,
+    CancelsItsToken,
 }
 
 impl Job for Play {
@@ -143,6 +144,11 @@ impl Play {
             Self::BlockThread(ms) => {
                 std::thread::sleep(Duration::from_millis(ms));
                 Ok("thread".to_owned())
+            }
+            Self::CancelsItsToken => {
+                ctx.cancellation_token().cancel();
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                Ok("still here".to_owned())
             }
             Self::OwnRuntime => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
