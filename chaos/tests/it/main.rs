@@ -3,6 +3,7 @@
 
 mod abort;
 mod blocked;
+mod full_disk;
 mod kill;
 mod node;
 mod stop;

@@ -35,7 +35,20 @@ impl Site {
     }
 
     pub(crate) fn node_with(&self, args: &[&str]) -> Node {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chaos-node"));
+        self.start(Command::new(env!("CARGO_BIN_EXE_chaos-node")), args)
+    }
+
+    /// A node that cannot write files beyond so many bytes.
+    pub(crate) fn limited_node(&self, bytes: u64) -> Node {
+        let mut command = Command::new("bash");
+        // The signal that comes with the limit would kill it; ignored, writes fail instead. The limit is in KiB.
+        let script = format!("trap '' XFSZ; ulimit -S -f {}; exec \"$0\" \"$@\"", bytes.div_ceil(1_024));
+        command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_chaos-node"));
+        // Heartbeats fail too; this is not about them.
+        self.start(command, &["--heartbeat-ms", "2000", "--grace-ms", "120000"])
+    }
+
+    fn start(&self, mut command: Command, args: &[&str]) -> Node {
         command.arg("--database").arg(&self.database).arg("--record").arg(&self.record).args(args);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();

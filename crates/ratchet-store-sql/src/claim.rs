@@ -17,7 +17,8 @@ use crate::read;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[GATE, PROMOTE, HEADS, REFILL, TAKE, NEXT_DUE, NEXT_DEFERRED, PAUSED_QUEUES];
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[GATE, PROMOTE, HEADS, REFILL, TAKE, PARK, NEXT_DUE, NEXT_DEFERRED, PAUSED_QUEUES];
 
 /// Most lanes of one statement; a compound SELECT of SQLite has at most 500 parts, and a longer text saves little.
 const LANES_MAX: usize = 128;
@@ -25,6 +26,8 @@ const LANES_MAX: usize = 128;
 const LANES_FEW: usize = 8;
 /// Most deferred jobs that become claimable in one claim.
 const PROMOTE_MAX: usize = 1_000;
+/// How long a job that this version cannot read is put off.
+const PARK_FOR: Duration = Duration::from_mins(10);
 /// How many deferred jobs are looked at for the next due time.
 const DEFERRED_MAX: usize = 256;
 
@@ -50,7 +53,13 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         let problem = "another node took some of the same jobs at this moment; claim again";
         return Err(StoreError::new(ErrorKind::Transient, TAKE.doing(), problem));
     }
-    read::claimed(conn, request.node, &ids).await
+    let claimed = read::claimed(conn, request.node, &ids).await?;
+    if claimed.len() < ids.len() {
+        let read: HashSet<JobId> = claimed.iter().map(|claim| claim.fence.job_id).collect();
+        let unreadable: Vec<JobId> = ids.into_iter().filter(|id| !read.contains(id)).collect();
+        conn.run_in(&PARK, &[Value::micros(PARK_FOR)], &unreadable).await?;
+    }
+    Ok(claimed)
 }
 
 /// How long until the next job that this request could claim becomes due; zero if one is due already.
@@ -103,6 +112,14 @@ async fn next_deferred(
     // Looking again too early costs a poll; reading all of them would cost more with every job that is deferred.
     Ok(last.filter(|_| rows.len() == DEFERRED_MAX))
 }
+
+// Back to waiting, out of the way of the others: a newer node may read it, and a person can see it.
+const PARK: Stmt = Stmt::shared(
+    "putting unreadable jobs off",
+    "UPDATE scheduler_job_queue SET status = /*state:pending*/, version = version + 1, picked_by = NULL, \
+     picked_at = NULL, deferred = 1, deferred_until = /*now*/ + ?, updated_at = /*now*/ \
+     WHERE status = /*state:running*/ AND job_id IN (/*each*/?/*end*/)",
+);
 
 /// One row, and another one for each further queue that is paused.
 const GATE: Stmt = Stmt::shared(

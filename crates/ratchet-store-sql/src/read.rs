@@ -110,27 +110,44 @@ const READ_CLAIMED: Stmt = Stmt::shared(
     ),
 );
 
-/// Reads the jobs that `node` has just claimed, in the order of the ids.
+/// Reads the jobs that `node` has just claimed, in the order of the ids; those that this version cannot read are left out.
 ///
 /// Columns that a claim has just set or cleared are not read: a cell costs about as much as a comparison in the database.
 pub(crate) async fn claimed(conn: &mut dyn Conn, node: NodeId, ids: &[JobId]) -> Result<Vec<Claim>, StoreError> {
     let mut found = HashMap::with_capacity(ids.len());
     for row in conn.rows_in(&READ_CLAIMED, &[], ids).await? {
-        let mut fields = row.fields();
-        let mut job = spec_of(&mut fields)?;
-        job.state = JobState::Running;
-        job.version = fields.number("version")?;
-        job.attempts = fields.number("attempts")?;
-        job.crash_count = fields.number("crash_count")?;
-        job.scheduled_time = fields.time("scheduled_time")?;
-        job.deferred_until = fields.opt_time("deferred_until")?;
-        job.picked_by = Some(node);
-        job.picked_at = fields.opt_time("picked_at")?;
-        job.last_error = fields.opt_text("last_error")?.map(str::to_owned);
-        found.insert(job.id, job);
+        if let Some(job) = readable(claimed_record(&row, node)) {
+            found.insert(job.id, job);
+        }
     }
     let claim = |job: JobRecord| Claim { fence: Fence { job_id: job.id, version: job.version, node }, job };
     Ok(ids.iter().filter_map(|id| found.remove(id)).map(claim).collect())
+}
+
+fn claimed_record(row: &Row, node: NodeId) -> Result<JobRecord, StoreError> {
+    let mut fields = row.fields();
+    let mut job = spec_of(&mut fields)?;
+    job.state = JobState::Running;
+    job.version = fields.number("version")?;
+    job.attempts = fields.number("attempts")?;
+    job.crash_count = fields.number("crash_count")?;
+    job.scheduled_time = fields.time("scheduled_time")?;
+    job.deferred_until = fields.opt_time("deferred_until")?;
+    job.picked_by = Some(node);
+    job.picked_at = fields.opt_time("picked_at")?;
+    job.last_error = fields.opt_text("last_error")?.map(str::to_owned);
+    Ok(job)
+}
+
+/// One row that cannot be read, written by a newer version or changed by hand, must not stop the others.
+fn readable(job: Result<JobRecord, StoreError>) -> Option<JobRecord> {
+    job.inspect_err(|error| {
+        tracing::error!(
+            error = error as &dyn std::error::Error,
+            "a job cannot be read by this version and is passed by"
+        );
+    })
+    .ok()
 }
 
 const READ_RUNNING: Stmt = Stmt::shared(
@@ -143,17 +160,14 @@ const READ_RUNNING: Stmt = Stmt::shared(
     ),
 );
 
-/// Reads RUNNING jobs with the fences of whoever runs them.
+/// Reads RUNNING jobs with the fences of whoever runs them; those that this version cannot read are left out.
 pub(crate) async fn running(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Claim>, StoreError> {
     let rows = conn.rows_in(&READ_RUNNING, &[], ids).await?;
-    let jobs = rows.iter().map(record_of);
-    jobs.filter_map(|job| match job {
-        Ok(job) => {
-            job.picked_by.map(|node| Ok(Claim { fence: Fence { job_id: job.id, version: job.version, node }, job }))
-        }
-        Err(error) => Some(Err(error)),
-    })
-    .collect()
+    let jobs = rows.iter().filter_map(|row| readable(record_of(row)));
+    let claim = |job: JobRecord| {
+        job.picked_by.map(|node| Claim { fence: Fence { job_id: job.id, version: job.version, node }, job })
+    };
+    Ok(jobs.filter_map(claim).collect())
 }
 
 /// The record of a row of [`record_columns`].

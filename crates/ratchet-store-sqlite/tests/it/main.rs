@@ -7,6 +7,7 @@ mod migrate;
 mod open;
 mod plan;
 mod statements;
+mod unreadable;
 mod watch;
 mod writer;
 
