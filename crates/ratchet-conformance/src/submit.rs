@@ -82,17 +82,17 @@ pub(crate) async fn each_option_alone_comes_back(bench: Bench) {
         job
     };
     let jobs = [
-        alone(&|job| job.spec.params = full.spec.params.clone()),
-        alone(&|job| job.spec.tags = full.spec.tags.clone()),
+        alone(&|job| job.spec.params.clone_from(&full.spec.params)),
+        alone(&|job| job.spec.tags.clone_from(&full.spec.tags)),
         alone(&|job| job.spec.timeout = full.spec.timeout),
-        alone(&|job| job.spec.resource = full.spec.resource.clone()),
-        alone(&|job| job.spec.principal = full.spec.principal.clone()),
+        alone(&|job| job.spec.resource.clone_from(&full.spec.resource)),
+        alone(&|job| job.spec.principal.clone_from(&full.spec.principal)),
         alone(&|job| job.spec.max_retries = full.spec.max_retries),
         alone(&|job| job.spec.backoff = full.spec.backoff),
-        alone(&|job| job.business_key = full.business_key.clone()),
-        alone(&|job| job.idempotency_key = full.idempotency_key.clone()),
-        alone(&|job| job.on_success = full.on_success.clone()),
-        alone(&|job| job.on_failure = full.on_failure.clone()),
+        alone(&|job| job.business_key.clone_from(&full.business_key)),
+        alone(&|job| job.idempotency_key.clone_from(&full.idempotency_key)),
+        alone(&|job| job.on_success.clone_from(&full.on_success)),
+        alone(&|job| job.on_failure.clone_from(&full.on_failure)),
     ];
     for given in jobs {
         let id = bench.submit(given.clone()).await;

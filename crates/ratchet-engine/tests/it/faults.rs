@@ -222,7 +222,7 @@ struct WildStrategy(u32);
 impl ratchet_engine::PollingStrategy for WildStrategy {
     fn after_poll(&mut self, _poll: ratchet_engine::Poll) -> Duration {
         self.0 += 1;
-        if self.0 % 2 == 0 { panic!("a strategy gone wrong") } else { Duration::MAX }
+        if self.0.is_multiple_of(2) { panic!("a strategy gone wrong") } else { Duration::MAX }
     }
     fn woken(&mut self) {
         panic!("a strategy gone wrong");
