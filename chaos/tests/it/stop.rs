@@ -29,15 +29,15 @@ async fn stop_without_the_lock(site: &Site, node: &Node) {
 async fn a_stopped_node_that_goes_on_after_its_grace_writes_nothing() {
     let site = Site::new().await;
     let mut sleeper = site.node_with(&LATE_SETTLER);
-    let ids = site.submit(Deal::Work(1_000), 10).await;
-    until("ten begun jobs", async || site.runs().len() == 10).await;
+    let ids = site.submit(Deal::Work(2_000), 5).await;
+    until("five begun jobs", async || site.runs().len() == 5).await;
     stop_without_the_lock(&site, &sleeper).await;
-    assert_eq!(site.in_state(JobState::Running).await.len(), 10, "it was stopped before any of them ended");
+    assert_eq!(site.in_state(JobState::Running).await.len(), 5, "it was stopped before any of them ended");
     let other = site.node();
-    until("the jobs' end elsewhere", async || site.count(JobState::Succeeded).await == 10).await;
+    until("the jobs' end elsewhere", async || site.count(JobState::Succeeded).await == 5).await;
     let settled: Vec<_> = site.in_state(JobState::Succeeded).await;
     sleeper.signal(Signal::SIGCONT);
-    until("ten conflicts", async || sleeper.stats()["conflicts"] == 10).await;
+    until("five conflicts", async || sleeper.stats()["conflicts"] == 5).await;
     assert_eq!(sleeper.stats()["settled"], 0, "its late results changed nothing");
     until("its new incarnation", async || sleeper.stats()["reincarnations"] == 1).await;
     assert_eq!(site.in_state(JobState::Succeeded).await, settled, "not a field of any job changed");
