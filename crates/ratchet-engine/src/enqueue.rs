@@ -146,7 +146,8 @@ impl<J: Job> Enqueue<J> {
         self
     }
 
-    /// Of all submits with this key, ever, the first counts; the others get its handle.
+    /// Of all submits with this key, ever and of whatever kind, the first counts; the others get its handle. Begin keys
+    /// with what they are about (`charge:7`), so that two kinds do not meet in one.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         match IdempotencyKey::new(key) {
             Ok(key) => self.options.idempotency_key = Some(key),

@@ -157,12 +157,18 @@ fn with_sources(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// `ChargeError` of `billing::ChargeError`, `Error` of `Box<dyn Error>`.
+/// `ChargeError` of `billing::ChargeError`, `io::Error` of `std::io::error::Error`, `Error` of `Box<dyn Error>`.
 fn short_type_name<E>() -> Cow<'static, str> {
     let name = std::any::type_name::<E>();
     let plain = name.split('<').next().unwrap_or(name);
-    match plain.rsplit("::").next() {
+    let mut segments = plain.rsplit("::");
+    match segments.next() {
         Some("Box" | "&str" | "String") | None => "Error".into(),
+        // Everybody calls theirs so; the module says whose it is.
+        Some("Error") => match segments.find(|module| *module != "error") {
+            Some(module) => format!("{module}::Error").into(),
+            None => "Error".into(),
+        },
         Some(last) => last.trim_start_matches('&').into(),
     }
 }
@@ -192,7 +198,7 @@ mod tests {
     #[test]
     fn classes_are_short_and_readable() {
         let check = |failure: Failure, class: &str| assert_eq!(failure.class(), class);
-        check(Failure::new(std::io::Error::other("x")), "Error");
+        check(Failure::new(std::io::Error::other("x")), "io::Error");
         check(Failure::new("text"), "Error");
         check(Failure::new(String::from("text")), "Error");
         check(Failure::new(Box::<dyn Error + Send + Sync>::from("x")), "Error");

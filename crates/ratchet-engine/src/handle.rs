@@ -79,7 +79,7 @@ impl<T> JobHandle<T> {
     pub async fn record(&self) -> Result<JobRecord, StoreError> {
         let found = self.client.find(self.id).await?;
         found.ok_or_else(|| {
-            let problem = "there is no such job; it was deleted, or the transaction that submitted it was rolled back";
+            let problem = "there is no such job; it was deleted, or the transaction that submitted it was rolled back or is not committed yet";
             StoreError::new(ErrorKind::NotFound, format!("reading job {}", self.id), problem)
         })
     }

@@ -292,12 +292,18 @@ impl Pump {
     pub(super) fn dispatch(&mut self, claim: Claim) {
         let Claim { fence, job } = claim;
         let job = Arc::new(job);
+        let standing = self.standing.borrow().clone();
+        if standing.right.is_cancelled() || standing.node != fence.node {
+            // Fenced while the claim was under way: the reconcile hands it back, without a run that would be cut off.
+            self.timers.claim_uncertain = true;
+            return;
+        }
         let Some(pool) = self.slots.take(&job.spec.queue, &job.spec.kind) else {
             tracing::error!(job.id = %job.id, job.kind = %job.spec.kind, "the store handed out a job that was not asked for");
             return;
         };
         self.counters.claimed.add(1);
-        let leash = Arc::new(Leash::under(&self.standing.borrow().right));
+        let leash = Arc::new(Leash::under(&standing.right));
         let ctx = JobContext::new(fence, job.clone(), self.states.clone(), self.client.clone(), leash.token.clone());
         self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
         let (runner, sender) = (self.runner.clone(), self.sender.clone());

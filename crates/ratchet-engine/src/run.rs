@@ -233,9 +233,15 @@ impl Runner {
         };
         let written = ctx.completion().map(|written| Settlement { maybe_applied: true, ..written });
         let (settlement, own_commit) = match (outcome, written) {
-            // The handler wrote its own end. If its transaction was committed, the store recognises it; if it was not,
-            // the handler's success counts all the same.
-            (Outcome::Succeeded { .. } | Outcome::Cancelled, Some(written)) => (Some(written), None),
+            // The row is gone: committed by the handler, if the store recognises it, else taken by somebody else.
+            (Outcome::Cancelled, Some(written)) => (Some(written), None),
+            // The handler wrote its own end. If its transaction was committed, what is settled here comes too late, and
+            // the store is asked about that end. If it was not, the handler's writes are lost and so is its success.
+            (Outcome::Succeeded { .. }, Some(written)) => {
+                let failure = Failure::new(NotCommitted);
+                let outcome = Outcome::Failed(ErrorReport::new(failure.class(), failure.message()));
+                (ctx.decide(outcome, verdicts), Some(written))
+            }
             (outcome, written) => (ctx.decide(outcome, verdicts), written),
         };
         Ended { settlement, defer, own_commit, thread }
@@ -249,6 +255,10 @@ struct Panic(String);
 #[derive(Debug, thiserror::Error)]
 #[error("the attempt took longer than its timeout of {0:?}")]
 struct Timeout(Duration);
+
+#[derive(Debug, thiserror::Error)]
+#[error("NotCommitted: the handler completed its job in a transaction of its own, but did not commit it")]
+struct NotCommitted;
 
 fn guarded_verdict(policy: &dyn RetryPolicy, job: &JobRecord, attempt: u32, failure: &Failure) -> RetryVerdict {
     std::panic::catch_unwind(AssertUnwindSafe(|| policy.verdict(job, attempt, failure))).unwrap_or_else(|_| {

@@ -18,6 +18,7 @@ mod in_transaction;
 mod open;
 mod pulse;
 mod store;
+mod thread;
 mod watch;
 mod writer;
 

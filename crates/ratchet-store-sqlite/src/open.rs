@@ -107,7 +107,7 @@ impl SqliteOptions {
     }
 
     async fn open_once(&self) -> Result<SqliteStore, StoreError> {
-        let store = SqliteStore::new(self.connect_options(), self.readers);
+        let store = SqliteStore::new(self.connect_options(), self.readers)?;
         store.prepare(self.migrate).await?;
         Ok(store)
     }
@@ -140,6 +140,9 @@ impl SqliteOptions {
         let invalid = |problem| Err(StoreError::new(ErrorKind::Invalid, "opening a SQLite store", problem));
         if self.path.as_os_str() == ":memory:" || self.path.as_os_str().is_empty() {
             return invalid(format!("{path:?} names no file; give a path, or use MemoryStore for tests"));
+        }
+        if self.path.as_os_str().as_encoded_bytes().starts_with(b"file:") {
+            return invalid(format!("{path:?} looks like a URI; give a plain path, such as ./jobs.db"));
         }
         if self.path.is_dir() {
             return invalid(format!("{path} is a directory; give the path of a file in it"));

@@ -24,6 +24,7 @@ use crate::conn::{Counters, Counts, Session};
 use crate::error::store_error;
 use crate::open::SqliteOptions;
 use crate::pulse::SqlitePulse;
+use crate::thread::WriterThread;
 use crate::watch;
 use crate::writer::{Begin, Writer};
 
@@ -37,45 +38,54 @@ pub struct SqliteStore {
 struct Inner {
     options: SqliteConnectOptions,
     writer: Writer,
+    thread: WriterThread,
     readers: SqlitePool,
     texts: Arc<Texts>,
     counters: Arc<Counters>,
 }
 
-/// Runs one function of `ratchet-store-sql` in a transaction of the writer; it is committed if `keep` likes the result,
-/// else rolled back by being dropped.
+/// Runs one function of `ratchet-store-sql` in a transaction of the writer, on the store's own thread; it is committed if
+/// `keep` likes the result, else rolled back by being dropped. What the call uses is moved to that thread.
 macro_rules! write {
     ($store:expr, $begin:expr, |$conn:ident| $call:expr) => {
         write!($store, $begin, |$conn| $call, |_| true)
     };
     ($store:expr, $begin:expr, |$conn:ident| $call:expr, $keep:expr) => {{
-        let inner = &*$store.inner;
-        let mut writer = inner.writer.lock().await?;
-        let begun = writer.conn().begin_with($begin.statement()).await;
-        let mut transaction = begun.map_err(|error| inner.writer.failed("beginning a transaction", error))?;
-        let mut session = Session { conn: &mut transaction, texts: &inner.texts, counters: &inner.counters };
-        let $conn = &mut session;
-        let result = $call.await;
-        match result {
-            Ok(done) if $keep(&done) => {
-                let committed = transaction.commit().await;
-                committed.map_err(|error| inner.writer.failed("committing a transaction", error))?;
-                inner.counters.count_commit();
-                Ok(done)
+        let inner = $store.inner.clone();
+        let transaction = async move {
+            let inner = &*inner;
+            let mut writer = inner.writer.lock().await?;
+            let begun = writer.conn().begin_with($begin.statement()).await;
+            let mut transaction = begun.map_err(|error| inner.writer.failed("beginning a transaction", error))?;
+            let mut session = Session { conn: &mut transaction, texts: &inner.texts, counters: &inner.counters };
+            let $conn = &mut session;
+            let result = $call.await;
+            match result {
+                Ok(done) if $keep(&done) => {
+                    let committed = transaction.commit().await;
+                    committed.map_err(|error| inner.writer.failed("committing a transaction", error))?;
+                    inner.counters.count_commit();
+                    Ok(done)
+                }
+                Err(error) => {
+                    inner.writer.noticed(&error);
+                    Err(error)
+                }
+                refused => refused,
             }
-            Err(error) => {
-                inner.writer.noticed(&error);
-                Err(error)
-            }
-            refused => refused,
-        }
+        };
+        $store.inner.thread.run(transaction).await
     }};
 }
 
 /// The same without the write lock at first; if another process wrote in between, once more with it.
 macro_rules! maybe_write {
-    ($store:expr, |$conn:ident| $call:expr) => {{
-        match write!($store, Begin::Deferred, |$conn| $call) {
+    ($store:expr, [$($used:ident),*], |$conn:ident| $call:expr) => {{
+        let first = {
+            $(let $used = $used.clone();)*
+            write!($store, Begin::Deferred, |$conn| $call)
+        };
+        match first {
             Err(error) if *error.kind() == ErrorKind::Transient => write!($store, Begin::Immediate, |$conn| $call),
             result => result,
         }
@@ -113,7 +123,7 @@ impl SqliteStore {
         SqliteOptions::new(path.as_ref())
     }
 
-    pub(crate) fn new(options: SqliteConnectOptions, readers: u32) -> Self {
+    pub(crate) fn new(options: SqliteConnectOptions, readers: u32) -> Result<Self, StoreError> {
         let readers = SqlitePoolOptions::new()
             .max_connections(readers)
             .min_connections(0)
@@ -121,12 +131,13 @@ impl SqliteStore {
             .connect_lazy_with(options.clone().create_if_missing(false).pragma("query_only", "1"));
         let inner = Inner {
             writer: Writer::new(options.clone()),
+            thread: WriterThread::start()?,
             options: options.create_if_missing(false),
             readers,
             texts: Arc::new(Texts::new(Dialect::Sqlite)),
             counters: Arc::default(),
         };
-        Self { inner: Arc::new(inner) }
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Makes sure that the file can be written and has the schema that this version needs.
@@ -161,12 +172,14 @@ impl SqliteStore {
 #[async_trait]
 impl JobStore for SqliteStore {
     async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+        let units: Arc<[SubmitUnit]> = units.into();
+        let hopeful = units.clone();
         // If some id or key is taken this is rolled back.
-        let outcomes = write!(self, Begin::Immediate, |conn| submit::submit_in_bulk(conn, units), Option::is_some)?;
+        let outcomes = write!(self, Begin::Immediate, |conn| submit::submit_in_bulk(conn, &hopeful), Option::is_some)?;
         if let Some(outcomes) = outcomes {
             return Ok(outcomes);
         }
-        write!(self, Begin::Immediate, |conn| submit::submit_carefully(conn, units))
+        write!(self, Begin::Immediate, |conn| submit::submit_carefully(conn, &units))
     }
 
     async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
@@ -189,11 +202,13 @@ impl JobStore for SqliteStore {
 #[async_trait]
 impl TurnStore for SqliteStore {
     async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+        let claim = claim.cloned().map(Arc::new);
         if settlements.is_empty() {
             // A poll that finds nothing takes no lock and writes nothing, so that watchers stay asleep.
-            return maybe_write!(self, |conn| turn::turn(conn, settlements, claim));
+            return maybe_write!(self, [claim], |conn| turn::turn(conn, &[], claim.as_deref()));
         }
-        write!(self, Begin::Immediate, |conn| turn::turn(conn, settlements, claim))
+        let settlements = settlements.to_vec();
+        write!(self, Begin::Immediate, |conn| turn::turn(conn, &settlements, claim.as_deref()))
     }
 
     async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
@@ -224,7 +239,8 @@ impl ControlStore for SqliteStore {
     }
 
     async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
-        write!(self, Begin::Immediate, |conn| control::replace(conn, old, new))
+        let new = new.clone();
+        write!(self, Begin::Immediate, |conn| control::replace(conn, old, &new))
     }
 }
 
@@ -235,7 +251,8 @@ impl ClusterStore for SqliteStore {
     }
 
     async fn register(&self, node: &NodeRegistration) -> Result<(), StoreError> {
-        write!(self, Begin::Immediate, |conn| cluster::register(conn, node))
+        let node = node.clone();
+        write!(self, Begin::Immediate, |conn| cluster::register(conn, &node))
     }
 
     async fn deregister(&self, node: NodeId) -> Result<(), StoreError> {
@@ -257,30 +274,35 @@ impl ClusterStore for SqliteStore {
         if progress.is_empty() {
             return read!(self, |conn| cluster::reconcile(conn, node, progress));
         }
-        write!(self, Begin::Immediate, |conn| cluster::reconcile(conn, node, progress))
+        let progress = progress.to_vec();
+        write!(self, Begin::Immediate, |conn| cluster::reconcile(conn, node, &progress))
     }
 
     async fn orphans(&self, observer: NodeId, grace: Duration, limit: usize) -> Result<Orphans, StoreError> {
-        maybe_write!(self, |conn| cluster::orphans(conn, observer, grace, limit))
+        maybe_write!(self, [], |conn| cluster::orphans(conn, observer, grace, limit))
     }
 
     async fn acquire_lease(&self, name: &str, owner: NodeId, ttl: Duration) -> Result<bool, StoreError> {
-        write!(self, Begin::Immediate, |conn| lease::acquire(conn, name, owner, ttl))
+        let name = name.to_owned();
+        write!(self, Begin::Immediate, |conn| lease::acquire(conn, &name, owner, ttl))
     }
 
     async fn release_lease(&self, name: &str, owner: NodeId) -> Result<(), StoreError> {
-        write!(self, Begin::Immediate, |conn| lease::release(conn, name, owner))
+        let name = name.to_owned();
+        write!(self, Begin::Immediate, |conn| lease::release(conn, &name, owner))
     }
 }
 
 #[async_trait]
 impl QueueStore for SqliteStore {
     async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
-        write!(self, Begin::Immediate, |conn| queues::pause(conn, queue))
+        let queue = queue.clone();
+        write!(self, Begin::Immediate, |conn| queues::pause(conn, &queue))
     }
 
     async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
-        write!(self, Begin::Immediate, |conn| queues::resume(conn, queue))
+        let queue = queue.clone();
+        write!(self, Begin::Immediate, |conn| queues::resume(conn, &queue))
     }
 
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {

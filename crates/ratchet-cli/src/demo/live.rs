@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::IsTerminal;
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -153,7 +154,7 @@ impl Live {
         match &self.view {
             // The terminal may have gone away; the demo goes on.
             View::Bars(bars) => drop(bars.println(text)),
-            View::Lines { .. } => println!("{text}"),
+            View::Lines { .. } => say(text),
             View::Nothing => {}
         }
     }
@@ -163,14 +164,14 @@ impl Live {
         let View::Lines { next } = &mut self.view else { return };
         *next = Instant::now() + LINE_EVERY;
         let sum = |of: fn(&Kind) -> u64| self.kinds.values().map(of).sum::<u64>();
-        println!(
+        say(&format!(
             "{:>4}/{} ended, {} running, {} waiting to be retried, {} dead letters",
             sum(|kind| kind.ended),
             sum(|kind| kind.jobs),
             self.running.len(),
             self.retrying.len(),
             sum(|kind| kind.dead),
-        );
+        ));
     }
 }
 
@@ -179,4 +180,9 @@ fn new_bar(name: &str) -> ProgressBar {
         .expect("the template is a constant")
         .progress_chars("━╸ ");
     ProgressBar::new(0).with_style(style).with_prefix(name.to_owned())
+}
+
+/// Prints a line; who reads it may have gone away, and the demo goes on.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
 }

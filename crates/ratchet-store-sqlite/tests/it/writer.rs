@@ -69,3 +69,33 @@ fn a_turn_takes_a_few_statements_however_many_jobs() {
         assert!(after.statements - before.statements <= 10, "{} statements", after.statements - before.statements);
     });
 }
+
+/// On a runtime of one thread, a task that blocks that thread must not hold the write lock meanwhile.
+#[test]
+fn a_blocked_executor_does_not_hold_the_write_lock() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (store, dir) = super::fresh().await;
+        let options = sqlx::sqlite::SqliteConnectOptions::new()
+            .filename(dir.path().join("jobs.db"))
+            .busy_timeout(Duration::from_millis(300));
+        let write = tokio::spawn(async move {
+            let jobs = (1..=500).map(super::job).collect();
+            store.submit(&[SubmitUnit { jobs }]).await.map(|_| ())
+        });
+        // Its transaction begins.
+        tokio::task::yield_now().await;
+        let probe = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let mut conn = sqlx::ConnectOptions::connect(&options).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                sqlx::raw_sql("BEGIN IMMEDIATE; ROLLBACK").execute(&mut conn).await.is_ok()
+            })
+        });
+        // Blocks the executor, as a careless handler does.
+        std::thread::sleep(Duration::from_millis(1_200));
+        assert!(probe.join().unwrap(), "the lock was held by a task that could not go on");
+        write.await.unwrap().unwrap();
+    });
+}

@@ -202,7 +202,7 @@ async fn advice_reaches_the_engine_however_it_travels() {
     assert_eq!(live(anyhow_plain()).await.do_not_retry(), Some("deep inside"));
     assert_eq!(live(anyhow_context()).await.do_not_retry(), Some("deep inside"));
     let life = live(anyhow_context()).await;
-    assert_eq!(life.record.last_error.as_deref(), Some("Error: while charging: broken"));
+    assert_eq!(life.record.last_error.as_deref(), Some("anyhow::Error: while charging: broken"));
     assert_eq!(live(text()).await.record.last_error.as_deref(), Some("Error: just words"));
 }
 

@@ -192,10 +192,10 @@ async fn every_form_runs() {
 #[tokio::test]
 async fn an_error_of_any_sort_fails_the_job() {
     let check = |error: Option<&str>, expected: &str| assert_eq!(error, Some(expected));
-    check(live(charge(String::new(), 1)).await.record.last_error.as_deref(), "Error: no invoice");
+    check(live(charge(String::new(), 1)).await.record.last_error.as_deref(), "io::Error: no invoice");
     let life = live(result_alias("x".into())).await;
     check(life.record.last_error.as_deref(), "ParseIntError: invalid digit found in string");
     let life = live(anyhow_result("x".into())).await;
-    check(life.record.last_error.as_deref(), "Error: invalid digit found in string");
+    check(life.record.last_error.as_deref(), "anyhow::Error: invalid digit found in string");
     assert_eq!(life.do_not_retry(), None);
 }
