@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ratchet_core::{Backoff, Clock, Timestamp};
-use ratchet_engine::{Enqueue, SubmitError, SystemClock};
+use ratchet_engine::{Enqueue, Failure, Job, JobContext, Ratchet, SubmitError, SystemClock};
 
-use crate::support::{Play, engine};
+use crate::support::{Play, engine, memory};
 
 type Set = Box<dyn Fn(Enqueue<Play>) -> Enqueue<Play>>;
 
@@ -108,6 +108,40 @@ async fn payloads_are_checked_for_size_and_nul() {
     let error =
         ratchet.enqueue(Play::Gate).on_success(Play::Return("\0".into())).submit().await.unwrap_err().to_string();
     assert!(error.contains("`on_success.payload`"), "{error}");
+}
+
+/// A job whose kind has so many characters.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Named<const CHARS: usize>;
+
+impl<const CHARS: usize> Job for Named<CHARS> {
+    const KIND: &'static str =
+        "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+            .split_at(CHARS)
+            .0;
+    type Output = ();
+    async fn run(self, _ctx: JobContext) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_kind_is_checked_when_it_is_registered_and_when_it_is_submitted() {
+    let (ratchet, _) = engine().await;
+    ratchet.enqueue(Named::<128>).submit().await.unwrap();
+    let error = ratchet.enqueue(Named::<129>).submit().await.unwrap_err().to_string();
+    assert!(error.contains("`kind` is 129 characters long; the limit is 128"), "{error}");
+    Ratchet::builder().store(memory()).job::<Named<128>>().start().await.unwrap();
+    let error = Ratchet::builder().store(memory()).job::<Named<129>>().start().await.unwrap_err().to_string();
+    assert!(error.contains("`kind` is 129 characters long; the limit is 128"), "{error}");
+}
+
+#[tokio::test]
+async fn an_error_text_is_cut_on_a_character_boundary() {
+    let (ratchet, _) = engine().await;
+    let handle = ratchet.enqueue(Play::Leak("é".repeat(3_000))).max_retries(0).submit().await.unwrap();
+    let error = handle.wait().await.unwrap().last_error.unwrap();
+    assert_eq!((error.chars().count(), error.chars().last()), (2_000, Some('é')));
 }
 
 #[tokio::test]
