@@ -247,7 +247,6 @@ impl<J: Job> PrepareSubmit for Enqueue<J> {
     fn prepare(self) -> Result<PreparedSubmit<Self::Handle, SubmitError>, SubmitError> {
         let Self { client, options, .. } = self;
         let (job, _) = options.into_job(client.now())?;
-        limits::check_submit_count(1)?;
         let unit = SubmitUnit { jobs: vec![job] };
         let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
             let submitted = outcome?[0];
