@@ -29,8 +29,8 @@ impl Begin {
 
 /// The connection, one user at a time.
 ///
-/// A future that is dropped inside a transaction leaves none behind: the driver's transaction is rolled back when it is
-/// dropped, before the lock is given back, and its thread undoes a BEGIN that nobody has heard of.
+/// Transactions run to their end on the [store's own thread](crate::thread), whether or not their caller still waits. If
+/// that thread ends, the driver's transaction is rolled back when it is dropped, before the lock is given back.
 #[derive(Debug)]
 pub(crate) struct Writer {
     options: SqliteConnectOptions,
