@@ -1,7 +1,8 @@
-//! Chores of the Ratchet workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
+//! Chores of the Ratchet workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`, `cargo xtask db`.
 
 mod bench;
 mod c_compiler;
+mod db;
 mod examples;
 mod pages;
 mod steps;
@@ -54,6 +55,9 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Private database servers for tests and benchmarks
+    #[command(subcommand)]
+    Db(db::Command),
 }
 
 fn main() -> ExitCode {
@@ -72,5 +76,6 @@ fn run(command: Command) -> Result<()> {
         Command::Test { only, allow_missing } => test::run(&workspace, only, allow_missing),
         Command::Tidy { fix } => tidy::run(&workspace, fix),
         Command::Bench { store, quick, json } => bench::run(&workspace, store, quick, json.as_deref()),
+        Command::Db(command) => db::run(command),
     }
 }

@@ -14,9 +14,10 @@ const OWN: &[(&str, &[&str])] = &[
     ("ratchet-store-sqlite", &["ratchet-core", "ratchet-store-sql"]),
     ("ratchet", &["ratchet-core", "ratchet-engine", "ratchet-macros", "ratchet-store-sqlite"]),
     ("ratchet-cli", &["ratchet", "ratchet-core"]),
-    ("ratchet-bench", &["ratchet", "ratchet-core", "ratchet-store-sqlite"]),
-    ("ratchet-chaos", &["ratchet"]),
-    ("xtask", &["ratchet-core"]),
+    ("ratchet-bench", &["ratchet", "ratchet-core", "ratchet-store-sqlite", "ratchet-testdb"]),
+    ("ratchet-chaos", &["ratchet", "ratchet-testdb"]),
+    ("ratchet-testdb", &[]),
+    ("xtask", &["ratchet-core", "ratchet-testdb"]),
 ];
 
 /// Third parties that only some crates may depend on, and why.
@@ -35,7 +36,11 @@ const FOREIGN: &[(&str, &[&str], &str)] = &[
         ],
         "words, rules and SQL need no runtime",
     ),
-    ("anyhow", &["ratchet-cli", "ratchet-bench", "ratchet-chaos", "xtask"], "a library has typed errors"),
+    (
+        "anyhow",
+        &["ratchet-cli", "ratchet-bench", "ratchet-chaos", "ratchet-testdb", "xtask"],
+        "a library has typed errors",
+    ),
 ];
 
 pub(super) fn check(project: &Project<'_>) -> Vec<Finding> {
