@@ -2,13 +2,15 @@
 //!
 //! This crate holds what every other part agrees on: ids, the job model and its limits, the states and the one
 //! function that says which may follow which ([`transition`]), the pure decision from an attempt's outcome to what
-//! the store must now do ([`mod@decide`]), and the traits that a store implements ([`store`]).
+//! the store must now do ([`mod@decide`]), the traits that a store implements ([`store`]), and how nodes tell each other of
+//! new work ([`coordinator`]).
 //!
 //! It performs no I/O, starts no task and reads no clock: time and randomness come in as arguments.
 
 pub mod backoff;
 pub mod claim;
 pub mod clock;
+pub mod coordinator;
 pub mod decide;
 pub mod error;
 pub mod id;
@@ -33,6 +35,7 @@ pub mod uuid7;
 pub use backoff::Backoff;
 pub use claim::{Claim, ClaimRequest, Fence, Pool};
 pub use clock::{Clock, ManualClock};
+pub use coordinator::{ClusterCoordinator, Hint};
 pub use decide::{Decision, decide};
 pub use error::{ErrorKind, StoreError};
 pub use id::{JobId, NodeId};

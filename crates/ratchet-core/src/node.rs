@@ -21,6 +21,16 @@ pub struct NodeRegistration {
     pub info: JsonText,
 }
 
+/// What a node says of itself with every heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct NodeVitals {
+    /// How many jobs it runs.
+    pub running: u32,
+    /// How far its clock is ahead of the database's, in microseconds; below zero if it is behind. `None` until it has
+    /// been measured.
+    pub clock_skew_us: Option<i64>,
+}
+
 /// A node as the store knows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -35,6 +45,8 @@ pub struct NodeRecord {
     pub started_at: Timestamp,
     /// When it was last heard of.
     pub last_heartbeat: Timestamp,
+    /// What it said of itself then.
+    pub vitals: NodeVitals,
     /// When another node declared it dead.
     pub dead_at: Option<Timestamp>,
 }
@@ -42,7 +54,7 @@ pub struct NodeRecord {
 impl NodeRecord {
     /// A node that has just registered.
     pub fn registered(node: &NodeRegistration, now: Timestamp) -> Self {
-        Self::from_parts(node.id, node.name.clone(), node.info.clone(), now, now, None)
+        Self::from_parts(node.id, node.name.clone(), node.info.clone(), now, now, NodeVitals::default(), None)
     }
 
     /// A node from what a store kept of it.
@@ -52,9 +64,10 @@ impl NodeRecord {
         info: JsonText,
         started_at: Timestamp,
         last_heartbeat: Timestamp,
+        vitals: NodeVitals,
         dead_at: Option<Timestamp>,
     ) -> Self {
-        Self { id, name, info, started_at, last_heartbeat, dead_at }
+        Self { id, name, info, started_at, last_heartbeat, vitals, dead_at }
     }
 }
 

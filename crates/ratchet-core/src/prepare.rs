@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::coordinator::Hint;
 use crate::invalid::InvalidInput;
 use crate::settlement::{Settled, Settlement};
 use crate::store::{SubmitOutcome, SubmitUnit};
@@ -24,6 +25,9 @@ pub trait PrepareSubmit: Sized {
 pub struct PreparedSubmit<H, E> {
     /// What to write.
     pub unit: SubmitUnit,
+    /// What to tell other nodes with the commit, if the database can carry it in the same transaction; else it is left
+    /// unsaid, because nobody here learns of the commit.
+    pub hint: Option<Hint>,
     /// Makes the caller's handle from what the store said.
     pub finish: Box<dyn FnOnce(SubmitOutcome) -> Result<H, E> + Send>,
 }

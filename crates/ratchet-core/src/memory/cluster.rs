@@ -10,7 +10,7 @@ use crate::claim::{Claim, Fence};
 use crate::clock::{elapsed, later};
 use crate::error::{ErrorKind, StoreError};
 use crate::id::NodeId;
-use crate::node::{NodeRecord, NodeRegistration};
+use crate::node::{NodeRecord, NodeRegistration, NodeVitals};
 use crate::record::JobRecord;
 use crate::state::JobState;
 use crate::store::{ClusterStore, Orphans, Progress, PulseStore, Running};
@@ -90,15 +90,20 @@ impl ClusterStore for MemoryStore {
 
 #[async_trait]
 impl PulseStore for MemoryStore {
-    async fn beat(&mut self, node: NodeId) -> Result<bool, StoreError> {
+    async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
         let (mut tables, now) = self.open();
         match tables.nodes.get_mut(&node) {
             Some(node) if node.dead_at.is_none() => {
                 node.last_heartbeat = now;
+                node.vitals = vitals;
                 Ok(true)
             }
             _ => Ok(false),
         }
+    }
+
+    async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
+        Ok(self.now())
     }
 
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {

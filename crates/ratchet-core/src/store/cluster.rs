@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::id::{JobId, NodeId};
-use crate::node::{NodeRecord, NodeRegistration};
+use crate::node::{NodeRecord, NodeRegistration, NodeVitals};
 
 /// What nodes need to live together. All times are the database's.
 #[async_trait]
@@ -50,7 +50,10 @@ pub trait ClusterStore: Send + Sync {
 #[async_trait]
 pub trait PulseStore: Send {
     /// Says that the node lives; `false` if it is not registered or was declared dead.
-    async fn beat(&mut self, node: NodeId) -> Result<bool, StoreError>;
+    async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError>;
+
+    /// The database's time, read on this connection, so that nothing but the way there and back lies between.
+    async fn database_time(&mut self) -> Result<Timestamp, StoreError>;
 
     /// Enters a node: an incarnation that was declared dead goes on as a new one.
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError>;

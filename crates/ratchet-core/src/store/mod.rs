@@ -10,6 +10,7 @@ mod query;
 mod queues;
 mod turn;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use cluster::{ClusterStore, Orphans, Progress, PulseStore, Running};
@@ -18,6 +19,8 @@ pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
 pub use query::{QueryStore, StateCounts};
 pub use queues::QueueStore;
 pub use turn::{Turn, TurnStore};
+
+use crate::coordinator::ClusterCoordinator;
 
 /// Everything that Ratchet asks of a database.
 pub trait Store:
@@ -32,6 +35,12 @@ pub trait Store:
     /// returned guard is dropped. It is a hint: calling it too often costs a poll, missing a change costs latency.
     fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {
         let _ = changed;
+        None
+    }
+
+    /// What carries hints between nodes over this database, for engines and clients that are given nothing else; `None`
+    /// if it cannot. The store owns it: every call gives the same, and it ends with the store.
+    fn coordinator(&self) -> Option<Arc<dyn ClusterCoordinator>> {
         None
     }
 }
