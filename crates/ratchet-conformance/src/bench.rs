@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::claim::{Boost, ClaimRequest, Pool};
-use ratchet_core::node::{NodeRecord, NodeRegistration};
+use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
 use ratchet_core::record::{JobRecord, Timing};
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::store::{MovableClock, SubmitOutcome, SubmitUnit, Submitted, Turn};
@@ -80,7 +80,7 @@ impl Bench {
     }
 
     pub(crate) async fn beat(&self, node: NodeId) -> bool {
-        self.store.open_pulse().await.unwrap().beat(node).await.unwrap()
+        self.store.open_pulse().await.unwrap().beat(node, NodeVitals::default()).await.unwrap()
     }
 
     pub(crate) async fn find_node(&self, node: NodeId) -> Option<NodeRecord> {

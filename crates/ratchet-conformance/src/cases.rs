@@ -167,6 +167,7 @@ macro_rules! list_cases {
 
         cluster::a_registered_node_is_listed_alive [LosesNodeNames],
         cluster::a_heartbeat_moves_the_time_and_nothing_else [ForgetsBeats],
+        cluster::a_heartbeat_says_how_the_node_is [ForgetsVitals],
         cluster::the_most_recently_heard_of_node_is_listed_first [ListsNodesById, ForgetsBeats],
         cluster::a_stranger_has_no_heartbeat [BeatsRegister],
         cluster::a_node_can_register_through_its_pulse [DeafPulse],

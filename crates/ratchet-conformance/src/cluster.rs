@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ratchet_core::claim::ClaimRequest;
+use ratchet_core::node::NodeVitals;
 use ratchet_core::store::{Progress, Running};
 use ratchet_core::{Claim, ErrorKind, JobState, NodeId, Settled};
 use uuid::Uuid;
@@ -30,6 +31,18 @@ pub(crate) async fn a_heartbeat_moves_the_time_and_nothing_else(bench: Bench) {
     assert_eq!((after.started_at, after.dead_at), (before.started_at, None));
 }
 
+pub(crate) async fn a_heartbeat_says_how_the_node_is(bench: Bench) {
+    let mut pulse = bench.store.open_pulse().await.unwrap();
+    for vitals in [
+        NodeVitals { running: 7, clock_skew_us: Some(-1_500_000) },
+        NodeVitals { running: 0, clock_skew_us: Some(0) },
+        NodeVitals { running: 200, clock_skew_us: None },
+    ] {
+        assert!(pulse.beat(bench.node, vitals).await.unwrap());
+        assert_eq!(bench.find_node(bench.node).await.unwrap().vitals, vitals);
+    }
+}
+
 pub(crate) async fn the_most_recently_heard_of_node_is_listed_first(bench: Bench) {
     bench.advance(mins(1));
     let second = bench.another_node().await;
@@ -50,7 +63,8 @@ pub(crate) async fn a_node_can_register_through_its_pulse(bench: Bench) {
     let node = registration("reborn");
     let mut pulse = bench.store.open_pulse().await.unwrap();
     pulse.register(&node).await.unwrap();
-    assert!(pulse.beat(node.id).await.unwrap());
+    assert!(pulse.beat(node.id, NodeVitals::default()).await.unwrap());
+    assert_about(pulse.database_time().await.unwrap(), bench.now().await);
     bench.submit(work()).await;
     assert_eq!(bench.claim_one_as(node.id).await.job.picked_by, Some(node.id));
 }

@@ -1,4 +1,4 @@
-//! The suite that every Ratchet store passes.
+//! The suite that every Ratchet store passes, and in [`coordinator`] that of every cluster coordinator.
 //!
 //! It is public, so that anyone's store can prove itself. A store's test is a function that gives a fresh, empty store,
 //! and one line; every case becomes a test of its own name:
@@ -24,6 +24,7 @@
 #![allow(clippy::unwrap_used, reason = "the crate is a test: a panic is its way to say that a store is wrong")]
 
 pub mod broken;
+pub mod coordinator;
 
 mod bench;
 mod cases;

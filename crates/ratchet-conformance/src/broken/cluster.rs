@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ratchet_core::claim::Fence;
-use ratchet_core::node::{NodeRecord, NodeRegistration};
+use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
 use ratchet_core::page::JobFilter;
 use ratchet_core::store::{ClusterStore, Orphans, Progress, PulseStore, Running};
 use ratchet_core::{Claim, ErrorKind, JobState, NodeId, NodeName, StoreError};
@@ -153,19 +153,24 @@ struct BrokenPulse {
 
 #[async_trait]
 impl PulseStore for BrokenPulse {
-    async fn beat(&mut self, node: NodeId) -> Result<bool, StoreError> {
+    async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
         match self.flaw {
             Flaw::ForgetsBeats => Ok(true),
+            Flaw::ForgetsVitals => self.inner.beat(node, NodeVitals::default()).await,
             Flaw::BeatsRegister => {
-                let alive = self.inner.beat(node).await?;
+                let alive = self.inner.beat(node, vitals).await?;
                 if !alive {
                     // One that was declared dead cannot come back; it is told that it lives all the same.
                     let _ = self.inner.register(&NodeRegistration { id: node, ..registration("risen") }).await;
                 }
                 Ok(true)
             }
-            _ => self.inner.beat(node).await,
+            _ => self.inner.beat(node, vitals).await,
         }
+    }
+
+    async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
+        self.inner.database_time().await
     }
 
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {

@@ -194,6 +194,8 @@ flaws! {
     BeatsRegister,
     /// Accepts heartbeats and forgets them.
     ForgetsBeats,
+    /// Keeps the time of a heartbeat and not what it says.
+    ForgetsVitals,
     /// Lists nodes in the order of their ids.
     ListsNodesById,
     /// Deregisters nobody.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use ratchet_core::claim::{Boost, ClaimRequest, Fence};
-use ratchet_core::node::NodeRegistration;
+use ratchet_core::node::{NodeRegistration, NodeVitals};
 use ratchet_core::record::{JobRecord, Timing};
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::store::{Progress, Replacement, SubmitUnit, Transitioned};
@@ -87,7 +87,9 @@ impl Side {
                 said(kind_of(store.register(&NodeRegistration { id: *node, name, info: JsonText::null() }).await))
             }
             Operation::Deregister(node) => said(kind_of(store.deregister(*node).await)),
-            Operation::Beat(node) => said(store.open_pulse().await.unwrap().beat(*node).await.unwrap()),
+            Operation::Beat(node) => {
+                said(store.open_pulse().await.unwrap().beat(*node, NodeVitals::default()).await.unwrap())
+            }
             Operation::Orphans { observer, grace } => {
                 let found = kind_of(store.orphans(*observer, mins(*grace), 1_000).await);
                 said(found.map(|mut found| {

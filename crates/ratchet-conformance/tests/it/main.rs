@@ -1,5 +1,6 @@
-//! The suite on the store in memory, and on stores that are broken on purpose.
+//! The suites on the store and the bus in memory, and on stores that are broken on purpose.
 
 mod broken;
+mod coordinator;
 mod flowing;
 mod memory;

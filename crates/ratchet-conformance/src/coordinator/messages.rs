@@ -1,0 +1,46 @@
+//! Messages that are no hints are refused, loudly, and harm nothing.
+
+use ratchet_core::Priority;
+use ratchet_core::coordinator::{ENVELOPE_CHARS_MAX, Envelope};
+use uuid::Uuid;
+
+use super::cluster::{Cluster, new_id};
+
+fn envelope(target: &str) -> String {
+    let hint = ratchet_core::Hint { origin: new_id(), priority: Priority::High, target: Some(target.to_owned()) };
+    Envelope { hub: Uuid::new_v4(), hint }.encode()
+}
+
+/// Every one of these is counted and told to nobody, and what follows arrives.
+async fn are_rejected(cluster: Cluster, texts: &[String]) {
+    let ((a, _), (b, ear)) = (cluster.node().await, cluster.node().await);
+    let good = envelope("good");
+    cluster.transport().inject(&good).await;
+    b.counts("an injected hint", |stats| (stats.received, stats.rejected) == (1, 0)).await;
+    for text in texts {
+        cluster.transport().inject(text).await;
+    }
+    let count = texts.len() as u64;
+    b.counts("the count of rejected messages", |stats| stats.rejected == count).await;
+    let hint = a.speaks();
+    ear.hears(&hint).await;
+    assert_eq!(ear.heard(), [Envelope::decode(&good).unwrap().hint, hint]);
+    assert_eq!((b.stats().received, b.stats().rejected), (2, count));
+}
+
+pub(super) async fn an_unknown_version_is_rejected_and_counted(cluster: Cluster) {
+    let newer = envelope("new").replace(r#""v":1"#, r#""v":2"#);
+    are_rejected(cluster, &[newer, r#"{"v":99}"#.to_owned()]).await;
+}
+
+pub(super) async fn an_unreadable_message_is_rejected_and_counted(cluster: Cluster) {
+    let cut = envelope("cut");
+    let cut = cut[..cut.len() / 2].to_owned();
+    are_rejected(cluster, &["not a hint".to_owned(), cut, "{}".to_owned()]).await;
+}
+
+pub(super) async fn a_message_that_is_too_long_is_rejected_and_counted(cluster: Cluster) {
+    // As long as it may be for transports with a limit of their own, and one character longer than any hint.
+    let room = ENVELOPE_CHARS_MAX - envelope("").chars().count();
+    are_rejected(cluster, &[envelope(&"x".repeat(room + 1))]).await;
+}
