@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use ratchet_core::claim::Boost;
 use ratchet_core::node::NodeRegistration;
-use ratchet_core::{Clock, InvalidInput, JsonText, Kind, NodeName, QueueName, Store, StoreError};
+use ratchet_core::{
+    Clock, ClusterCoordinator, Hint, InvalidInput, JsonText, Kind, NodeName, QueueName, Store, StoreError,
+};
 use tokio::sync::watch;
 
 use crate::client::Client;
@@ -17,7 +19,7 @@ use crate::events::{JobEvent, Listener, listen};
 use crate::failure::BoxError;
 use crate::gate::gates;
 use crate::hooks::{HostIdentity, LifecycleHook, NodeIdentity};
-use crate::ids::{SystemClock, new_node_id};
+use crate::ids::SystemClock;
 use crate::inject::StateMap;
 use crate::job::Job;
 use crate::polling::{AdaptivePolling, PollingStrategy};
@@ -80,6 +82,7 @@ pub struct RatchetBuilder {
     retry_policy: Arc<dyn RetryPolicy>,
     sanitizer: Arc<dyn ErrorSanitizer>,
     strategy: Box<dyn PollingStrategy>,
+    coordinator: Option<Arc<dyn ClusterCoordinator>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -97,6 +100,7 @@ impl RatchetBuilder {
             retry_policy: Arc::new(DefaultRetryPolicy),
             sanitizer: Arc::new(DefaultErrorSanitizer),
             strategy: Box::new(AdaptivePolling::default()),
+            coordinator: None,
             clock: Arc::new(SystemClock),
         }
     }
@@ -185,7 +189,15 @@ impl RatchetBuilder {
         self
     }
 
-    /// Stamps events; for tests.
+    /// Carries word of new work between nodes, instead of the way that the store offers, if any.
+    ///
+    /// The node only uses it: it may be shared, and whoever made it closes it.
+    pub fn coordinator(mut self, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
+        self.coordinator = Some(coordinator);
+        self
+    }
+
+    /// The node's own clock: stamps events, and is compared with the database's. For tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -203,7 +215,8 @@ impl RatchetBuilder {
         self
     }
 
-    /// How often the node says that it lives. Five seconds by default.
+    /// How often the node says that it lives. Five seconds by default; up to a quarter of the grace while the database is
+    /// slow to answer.
     pub fn heartbeat(mut self, every: Duration) -> Self {
         self.config.heartbeat = every;
         self
@@ -264,7 +277,8 @@ impl RatchetBuilder {
         }
         let name = identity.node_name()?;
         let counters = Arc::new(Counters::default());
-        let client = Client::over(store.clone(), self.clock);
+        let coordinator = self.coordinator.or_else(|| store.coordinator());
+        let client = Client::over(store.clone(), self.clock.clone(), coordinator);
         let runner = Runner {
             registry,
             gates: gates(),
@@ -273,7 +287,7 @@ impl RatchetBuilder {
             cancel_grace: config.cancel_grace,
         };
         let info = node_info(&runner.registry, &config)?;
-        let registration = NodeRegistration { id: new_node_id(), name, info };
+        let registration = NodeRegistration { id: client.origin(), name, info };
 
         let hooks = Hooks(hooks);
         hooks.before_start().await?;
@@ -282,6 +296,7 @@ impl RatchetBuilder {
             registration: registration.clone(),
             heartbeat: config.heartbeat,
             grace: config.grace,
+            clock: self.clock,
             counters: counters.clone(),
         })
         .await;
@@ -317,6 +332,13 @@ impl RatchetBuilder {
         tasks.side.spawn(rescuer.run());
         let woken = client.clone();
         tasks.watch = store.watch(Box::new(move || woken.wake().work()));
+        let woken = client.clone();
+        let hints = counters.clone();
+        let heard = move |_: &Hint| {
+            hints.hints.add(1);
+            woken.wake().work();
+        };
+        tasks.hints = client.coordinator().map(|coordinator| coordinator.listen(client.origin(), Box::new(heard)));
         let (drain_timeout, store_deadline) = (config.drain, config.store_deadline);
         let pump = Pump::new(PumpParts {
             store: store.clone(),

@@ -8,12 +8,17 @@ use jiff::Timestamp;
 use ratchet_core::node::{NodeRecord, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::{StateCounts, SubmitUnit, Transitioned};
-use ratchet_core::{AttemptRecord, Clock, JobId, JobRecord, JobState, NodeId, QueueName, Store, StoreError, limits};
+use ratchet_core::{
+    AttemptRecord, Clock, ClusterCoordinator, Hint, JobId, JobRecord, JobState, NodeId, Priority, QueueName, Store,
+    StoreError, limits,
+};
 use tokio::sync::watch;
 
-use crate::enqueue::{Enqueue, SubmitError};
+use crate::announcer::Announcer;
+use crate::enqueue::{Enqueue, SubmitError, Waking};
 use crate::events::{EventBus, EventStream, JobEventKind};
 use crate::handle::JobHandle;
+use crate::ids::new_node_id;
 use crate::job::Job;
 use crate::submitter::Submitter;
 use crate::wake::Wake;
@@ -29,6 +34,10 @@ struct Inner {
     submitter: Arc<Submitter>,
     events: EventBus,
     wake: Wake,
+    /// Tells other nodes, if there is a way to.
+    announcer: Option<Arc<Announcer>>,
+    /// Who this is in hints: made once, and an engine's first incarnation too.
+    origin: NodeId,
     /// The engine's present incarnation, if this client belongs to one.
     node: OnceLock<watch::Receiver<NodeId>>,
 }
@@ -36,13 +45,25 @@ struct Inner {
 impl Client {
     /// A client of this store, without handlers and without a poller.
     pub fn new(store: impl Store + 'static) -> Self {
-        Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock))
+        let coordinator = store.coordinator();
+        Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock), coordinator)
     }
 
-    pub(crate) fn over(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    /// A client that tells nodes of new work through `coordinator`, instead of the way that the store offers, if any.
+    pub fn with_coordinator(store: impl Store + 'static, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
+        Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock), Some(coordinator))
+    }
+
+    pub(crate) fn over(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        coordinator: Option<Arc<dyn ClusterCoordinator>>,
+    ) -> Self {
         let submitter = Submitter::new(store.clone());
-        let events = EventBus::new(clock);
-        Self { inner: Arc::new(Inner { store, submitter, events, wake: Wake::default(), node: OnceLock::new() }) }
+        let origin = new_node_id();
+        let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin));
+        let (events, wake, node) = (EventBus::new(clock), Wake::default(), OnceLock::new());
+        Self { inner: Arc::new(Inner { store, submitter, events, wake, announcer, origin, node }) }
     }
 
     /// Begins a submit: options follow, [`Enqueue::submit`] does it.
@@ -62,20 +83,20 @@ impl Client {
         jobs: impl IntoIterator<Item = Enqueue<J>>,
     ) -> Result<Vec<JobHandle<J::Output>>, SubmitError> {
         let mut unit = SubmitUnit { jobs: Vec::new() };
-        let mut any_wake = false;
+        let mut waking = Waking::default();
         for enqueue in jobs {
             // Counted as they come, so that an endless iterator is refused too.
             limits::check_submit_count(unit.jobs.len() + 1)?;
             let (_, options) = enqueue.into_parts();
-            let (job, wake) = options.into_job(self.now())?;
-            any_wake |= wake;
+            let (job, wakes) = options.into_job(self.now())?;
+            waking = waking.max(wakes);
             unit.jobs.push(job);
         }
         if unit.jobs.is_empty() {
             return Ok(Vec::new());
         }
         let submitted = self.submitter().submit(unit).await?;
-        self.wake().submitted(any_wake);
+        self.submitted(waking);
         Ok(submitted.into_iter().map(|one| JobHandle::new(self.clone(), one)).collect())
     }
 
@@ -138,6 +159,7 @@ impl Client {
     pub async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
         let resumed = self.inner.store.resume_queue(queue).await?;
         self.wake().work();
+        self.announce(Priority::default());
         Ok(resumed)
     }
 
@@ -189,6 +211,34 @@ impl Client {
         &self.inner.wake
     }
 
+    /// Jobs were committed: wakes this node, and others if they should know.
+    pub(crate) fn submitted(&self, waking: Waking) {
+        self.wake().submitted(waking.0.is_some());
+        if let Some(priority) = waking.0 {
+            self.announce(priority);
+        }
+    }
+
+    /// There is work that other nodes could take.
+    pub(crate) fn announce(&self, priority: Priority) {
+        if let Some(announcer) = &self.inner.announcer {
+            announcer.announce(priority);
+        }
+    }
+
+    /// What to tell other nodes of jobs that somebody else will commit.
+    pub(crate) fn hint(&self, waking: Waking) -> Option<Hint> {
+        waking.0.map(|priority| Hint { origin: self.origin(), priority, target: None })
+    }
+
+    pub(crate) fn origin(&self) -> NodeId {
+        self.inner.origin
+    }
+
+    pub(crate) fn coordinator(&self) -> Option<&Arc<dyn ClusterCoordinator>> {
+        self.inner.announcer.as_ref().map(|announcer| announcer.coordinator())
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.inner.events.now()
     }
@@ -215,6 +265,9 @@ impl Client {
         } else {
             // It may be due.
             self.wake().work();
+            if transitioned.job.state == JobState::Pending {
+                self.announce(transitioned.job.spec.priority);
+            }
         }
         true
     }

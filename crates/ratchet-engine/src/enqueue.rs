@@ -40,6 +40,10 @@ pub(crate) struct Options {
 
 spec_options!(pub(crate) Options, step);
 
+/// Whether the nodes are to be woken for jobs, and the highest priority of those that they are woken for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Waking(pub(crate) Option<Priority>);
+
 /// Why a submit was refused.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -186,7 +190,7 @@ impl<J: Job> Enqueue<J> {
         let Self { client, options, .. } = self;
         let (job, wake) = options.into_job(client.now())?;
         let outcome = client.submitter().submit(SubmitUnit { jobs: vec![job] }).await?;
-        client.wake().submitted(wake);
+        client.submitted(wake);
         Ok(JobHandle::new(client, outcome[0]))
     }
 
@@ -208,7 +212,7 @@ impl<J: Job> Enqueue<J> {
                 Submitted::Created(job.id)
             }
         };
-        client.wake().submitted(wake);
+        client.submitted(wake);
         Ok(JobHandle::new(client, submitted))
     }
 
@@ -219,7 +223,7 @@ impl<J: Job> Enqueue<J> {
 
 impl Options {
     /// The job to store, checked, and whether the nodes are to be woken for it.
-    pub(crate) fn into_job(self, now: Timestamp) -> Result<(NewJob, bool), InvalidInput> {
+    pub(crate) fn into_job(self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
         let callback = |field: &str, step: Option<Step>| -> Result<_, InvalidInput> {
             let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
             step.map(|step| step.spec).transpose().map_err(named)
@@ -236,7 +240,8 @@ impl Options {
         }
         // Delayed jobs start by the timer that watches due times.
         let wake = self.immediate || job.spec.priority == Priority::Critical || job.due == Due::NOW;
-        Ok((job, wake))
+        let waking = Waking(wake.then_some(job.spec.priority));
+        Ok((job, waking))
     }
 }
 
@@ -246,14 +251,16 @@ impl<J: Job> PrepareSubmit for Enqueue<J> {
 
     fn prepare(self) -> Result<PreparedSubmit<Self::Handle, SubmitError>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (job, _) = options.into_job(client.now())?;
+        let (job, waking) = options.into_job(client.now())?;
+        let hint = client.hint(waking);
         let unit = SubmitUnit { jobs: vec![job] };
         let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
             let submitted = outcome?[0];
-            // Nobody tells us of the caller's commit: the poller looks out for the job.
+            // Nobody tells us of the caller's commit: the poller looks out for the job, and other nodes hear of it only
+            // if the store can tell them with the commit.
             client.wake().expect(submitted.id());
             Ok(JobHandle::new(client, submitted))
         });
-        Ok(PreparedSubmit { unit, finish })
+        Ok(PreparedSubmit { unit, hint, finish })
     }
 }

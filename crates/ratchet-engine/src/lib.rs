@@ -2,6 +2,8 @@
 //!
 //! It names no database: everything goes through the traits of [`ratchet_core::store`].
 
+mod announcer;
+mod beat_interval;
 mod builder;
 mod client;
 mod config;
@@ -26,6 +28,7 @@ mod rescue;
 mod retry;
 mod run;
 mod sanitize;
+mod skew;
 mod slots;
 mod stats;
 mod step;

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::store::PulseStore;
-use ratchet_core::{NodeId, Store, StoreError};
+use ratchet_core::{Clock, NodeId, Store, StoreError};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::beat_interval::next_interval;
 use crate::ids::new_node_id;
+use crate::skew::{MEASURE_EVERY, ROUND_TRIP_MAX, SkewWarning, skew_us};
 use crate::stats::Counters;
 
 /// What the heartbeat knows of the node's standing.
@@ -39,6 +41,7 @@ pub(crate) struct PulseConfig {
     pub(crate) registration: NodeRegistration,
     pub(crate) heartbeat: Duration,
     pub(crate) grace: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -117,13 +120,24 @@ fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
             return;
         }
     };
+    let now = Instant::now();
     let right = CancellationToken::new();
-    let standing = Standing { node: config.registration.id, alive_since: Instant::now(), fenced: false, right };
+    let standing = Standing { node: config.registration.id, alive_since: now, fenced: false, right };
     let (publish, receiver) = watch::channel(standing.clone());
     if ready.send(Ok(receiver)).is_err() {
         return;
     }
-    let mut beater = Beater { config, pulse: Some(pulse), standing, publish, heard: Instant::now() };
+    let mut beater = Beater {
+        config,
+        pulse: Some(pulse),
+        standing,
+        publish,
+        heard: now,
+        interval: config.heartbeat,
+        measure: now,
+        warning: SkewWarning::default(),
+    };
+    runtime.block_on(beater.measure_skew());
     while !stop.load(Ordering::Acquire) {
         std::thread::park_timeout(beater.pause());
         if !stop.load(Ordering::Acquire) {
@@ -139,13 +153,18 @@ struct Beater<'a> {
     publish: watch::Sender<Standing>,
     /// When the last success began: others count from then.
     heard: Instant,
+    /// Between two beats: the heartbeat, or more while the database is slow.
+    interval: Duration,
+    /// When to compare the clocks.
+    measure: Instant,
+    warning: SkewWarning,
 }
 
 impl Beater<'_> {
     /// Until the next beat: quicker once one is missing, and never past the moment at which the node must fence itself.
     fn pause(&self) -> Duration {
-        let heartbeat = self.config.heartbeat;
-        let pause = if self.heard.elapsed() < heartbeat * 2 { heartbeat } else { heartbeat / 5 };
+        let late = self.heard.elapsed() >= self.interval * 2;
+        let pause = if late { self.config.heartbeat / 5 } else { self.interval };
         self.before_fencing(pause)
     }
 
@@ -166,6 +185,8 @@ impl Beater<'_> {
                     self.standing.alive_since = begun;
                 }
                 self.heard = begun;
+                let (normal, most) = (self.config.heartbeat, self.config.grace / 4);
+                self.interval = next_interval(self.interval, begun.elapsed(), normal, most);
                 if std::mem::take(&mut self.standing.fenced) {
                     self.standing.right = CancellationToken::new();
                 }
@@ -192,6 +213,39 @@ impl Beater<'_> {
             *standing = self.standing.clone();
             changed
         });
+        // Last, so that nothing of the above waits for it.
+        self.measure_skew().await;
+    }
+
+    /// Compares the clocks, on the connection that beats, if it is time to.
+    async fn measure_skew(&mut self) {
+        let Some(pulse) = self.pulse.as_mut().filter(|_| self.measure <= Instant::now()) else { return };
+        self.measure = Instant::now() + MEASURE_EVERY;
+        let clock = &self.config.clock;
+        let (begun, before) = (Instant::now(), clock.now());
+        let answer = tokio::time::timeout(ROUND_TRIP_MAX, pulse.database_time()).await;
+        let (took, after) = (begun.elapsed(), clock.now());
+        let database = match answer {
+            Ok(Ok(time)) => time,
+            Ok(Err(error)) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "the database's time could not be read");
+                return;
+            }
+            Err(_) => {
+                tracing::debug!("the database's time took too long to read");
+                // The answer may still be on its way, to a question that nobody asks any more.
+                self.pulse = None;
+                return;
+            }
+        };
+        let Some(skew) = skew_us(before, database, after, took) else { return };
+        self.config.counters.vitals.set_clock_skew_us(skew);
+        if self.warning.is_due(skew, Instant::now()) {
+            tracing::warn!(
+                clock_skew_ms = skew / 1_000,
+                "this node's clock is far from the database's; times of jobs follow the database"
+            );
+        }
     }
 
     async fn try_beat(&mut self) -> Result<bool, StoreError> {
@@ -199,7 +253,7 @@ impl Beater<'_> {
             Some(pulse) => pulse,
             empty => empty.insert(self.config.store.open_pulse().await?),
         };
-        pulse.beat(self.standing.node).await
+        pulse.beat(self.standing.node, self.config.counters.vitals.read()).await
     }
 
     fn missed(&mut self, error: Option<&StoreError>) {

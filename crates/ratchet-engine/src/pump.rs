@@ -162,6 +162,7 @@ impl Pump {
             }
             self.heed_standing();
             self.heed_wakeups();
+            self.counters.vitals.set_running(self.slots.taken());
             if self.drained() {
                 return;
             }

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ratchet_core::coordinator::ListenGuard;
 use ratchet_core::store::WatchGuard;
 use ratchet_core::{NodeId, Store};
 use tokio::sync::watch;
@@ -44,6 +45,7 @@ pub(crate) struct Tasks {
     pub(crate) listeners: JoinSet<()>,
     pub(crate) stop_listening: CancellationToken,
     pub(crate) watch: Option<WatchGuard>,
+    pub(crate) hints: Option<ListenGuard>,
 }
 
 /// How long a stopping node waits for its event listeners.
@@ -89,7 +91,7 @@ impl Ratchet {
         self.draining.drain.send_replace(Some(Instant::now() + self.draining.drain_timeout));
         while self.tasks.pump.join_next().await.is_some() {}
         self.tasks.side.shutdown().await;
-        drop(self.tasks.watch.take());
+        drop((self.tasks.watch.take(), self.tasks.hints.take()));
         let node = self.node_id();
         self.pulse.stop().await;
         let deregistered = self.client.store().deregister(node);

@@ -63,6 +63,11 @@ impl SlotPools {
         self.pools.iter().map(|pool| pool.slots).sum()
     }
 
+    /// Slots that hold a job: one that runs, or one whose end is not written yet.
+    pub(crate) fn taken(&self) -> usize {
+        self.pools.iter().map(|pool| pool.taken).sum()
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "a share of some thousands")]
     pub(crate) fn utilisation(&self) -> f64 {
         let total = self.total().max(1);

@@ -1,12 +1,15 @@
 //! Counts of what a node did.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use ratchet_core::node::NodeVitals;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident)*) => {
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
+            pub(crate) vitals: Vitals,
         }
 
         /// What a node has done since it started.
@@ -14,11 +17,13 @@ macro_rules! counters {
         #[non_exhaustive]
         pub struct Stats {
             $($(#[$doc])* pub $name: u64,)*
+            /// How it is now: what its last heartbeat said, or its next will.
+            pub vitals: NodeVitals,
         }
 
         impl Counters {
             pub(crate) fn read(&self) -> Stats {
-                Stats { $($name: self.$name.0.load(Ordering::Relaxed),)* }
+                Stats { $($name: self.$name.0.load(Ordering::Relaxed),)* vitals: self.vitals.read() }
             }
         }
     };
@@ -43,6 +48,8 @@ counters! {
     minimal
     /// Times that this node was declared dead and went on as a new incarnation.
     reincarnations
+    /// Hints of new work that came from other nodes and woke this one.
+    hints
 }
 
 #[derive(Debug, Default)]
@@ -51,5 +58,39 @@ pub(crate) struct Counter(AtomicU64);
 impl Counter {
     pub(crate) fn add(&self, n: usize) {
         self.0.fetch_add(n as u64, Ordering::Relaxed);
+    }
+}
+
+/// How the node is, for the heartbeat to tell.
+#[derive(Debug)]
+pub(crate) struct Vitals {
+    running: AtomicU32,
+    clock_skew_us: AtomicI64,
+}
+
+/// Stands for a skew that was not measured; no clock is 290,000 years off.
+const NOT_MEASURED: i64 = i64::MIN;
+
+impl Vitals {
+    pub(crate) fn set_running(&self, running: usize) {
+        self.running.store(u32::try_from(running).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_clock_skew_us(&self, skew: i64) {
+        self.clock_skew_us.store(skew, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> NodeVitals {
+        let skew = self.clock_skew_us.load(Ordering::Relaxed);
+        NodeVitals {
+            running: self.running.load(Ordering::Relaxed),
+            clock_skew_us: (skew != NOT_MEASURED).then_some(skew),
+        }
+    }
+}
+
+impl Default for Vitals {
+    fn default() -> Self {
+        Self { running: AtomicU32::new(0), clock_skew_us: AtomicI64::new(NOT_MEASURED) }
     }
 }

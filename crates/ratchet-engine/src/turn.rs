@@ -74,6 +74,12 @@ impl Pump {
                     self.counters.settled.add(1);
                     self.client.bus().publish_settled(&ended.job, &settlement, ended.defer);
                     follow_up |= !settlement.new_jobs.is_empty();
+                    for job in &settlement.new_jobs {
+                        // What runs here is claimed here, at once; others need to know only of what does not.
+                        if self.runner.registry.get(&job.spec.kind).is_none() {
+                            self.client.announce(job.spec.priority);
+                        }
+                    }
                 }
                 Settled::Conflict => {
                     self.counters.conflicts.add(1);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ratchet_core::claim::ClaimRequest;
-use ratchet_core::node::{NodeRecord, NodeRegistration, QueueRecord};
+use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::*;
 use ratchet_core::*;
@@ -116,9 +116,13 @@ struct FaultyPulse {
 
 #[async_trait]
 impl PulseStore for FaultyPulse {
-    async fn beat(&mut self, node: NodeId) -> Result<bool, StoreError> {
-        if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.beat(node).await }
+    async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
+        if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.beat(node, vitals).await }
     }
+    async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
+        if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.database_time().await }
+    }
+
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {
         if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.register(node).await }
     }
