@@ -134,7 +134,9 @@ CREATE TABLE scheduler_node (
     node_info      TEXT    NOT NULL,
     started_at     INTEGER NOT NULL,
     last_heartbeat INTEGER NOT NULL,
-    dead_at        INTEGER
+    dead_at        INTEGER,
+    running        INTEGER NOT NULL DEFAULT 0,
+    clock_skew_us  INTEGER
 ) WITHOUT ROWID;
 
 -- Leases of cluster singletons.
@@ -164,3 +166,5 @@ CREATE TABLE ratchet_schema_version (
 );
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
 VALUES (1, 'jobs', '415dbfc36f8379f0b9deb990a34edd00679e55aab05deb4b81f9e556fc10f429', 0, 0);
+INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
+VALUES (2, 'node vitals', 'b79197e1aa2bd6e6e418558e08711e8a684312bd6bcbbfa4c56565a1d97241ec', 0, 0);

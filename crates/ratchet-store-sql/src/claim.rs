@@ -5,23 +5,35 @@
 //! asks for (unknown kinds, paused queues) are never read.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::{Claim, ClaimRequest, ErrorKind, JobId, NodeId, Priority, StoreError, clock};
+use ratchet_core::{Claim, ClaimRequest, ErrorKind, Fence, JobId, JobRecord, NodeId, Priority, StoreError, clock};
 
 use crate::conn::Conn;
-use crate::list;
-use crate::read;
+use crate::dialect::Dialect;
+use crate::read::{self, claimed_columns};
+use crate::row::Row;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] =
-    &[GATE, PROMOTE, HEADS, REFILL, TAKE, PARK, NEXT_DUE, NEXT_DEFERRED, PAUSED_QUEUES];
+pub(crate) const STATEMENTS: &[Stmt] = &[
+    GATE,
+    PROMOTABLE,
+    PROMOTE,
+    HEADS,
+    REFILL,
+    LOCK_PENDING,
+    TAKE,
+    READ_CLAIMED,
+    TAKE_AND_READ,
+    PARK,
+    NEXT_DUE,
+    NEXT_DEFERRED,
+    PAUSED_QUEUES,
+];
 
-/// Most lanes of one statement; a compound SELECT of SQLite has at most 500 parts, and a longer text saves little.
-const LANES_MAX: usize = 128;
 /// Up to this many lanes each is read as far as the whole claim could need; of more, each is read a little at first.
 const LANES_FEW: usize = 8;
 /// Most deferred jobs that become claimable in one claim.
@@ -31,33 +43,34 @@ const PARK_FOR: Duration = Duration::from_mins(10);
 /// How many deferred jobs are looked at for the next due time.
 const DEFERRED_MAX: usize = 256;
 
+/// How often a claim looks further down the lanes for jobs that other claimers were quicker to take.
+const ROUNDS_MAX: usize = 4;
+
 /// Takes jobs for the room there is.
 ///
 /// Writes nothing if there is nothing to take.
 pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
     let gate = Gate::read(conn, request.node).await?;
     if gate.deferred_due {
-        conn.run(&PROMOTE, vec![gate.now.into(), Value::count(PROMOTE_MAX)]).await?;
+        promote(conn, gate.now).await?;
     }
-    let mut lanes = lanes(request, &gate.paused, request.probation && gate.probation_waits);
-    read_heads(conn, request, &mut lanes, gate.now).await?;
-    let ids = merge(conn, request, &mut lanes, gate.now).await?;
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    // Rows are written in the order of their keys, so that claimers who lock rows do not wait for each other in a circle.
-    let mut sorted = ids.clone();
-    sorted.sort_unstable();
-    let taken = conn.run_in(&TAKE, &[request.node.into()], &sorted).await?;
-    if taken < ids.len() as u64 {
-        let problem = "another node took some of the same jobs at this moment; claim again";
-        return Err(StoreError::new(ErrorKind::Transient, TAKE.doing(), problem));
-    }
-    let claimed = read::claimed(conn, request.node, &ids).await?;
-    if claimed.len() < ids.len() {
-        let read: HashSet<JobId> = claimed.iter().map(|claim| claim.fence.job_id).collect();
-        let unreadable: Vec<JobId> = ids.into_iter().filter(|id| !read.contains(id)).collect();
-        conn.run_in(&PARK, &[Value::micros(PARK_FOR)], &unreadable).await?;
+    let lanes = lanes(request, &gate.paused, request.probation && gate.probation_waits);
+    let mut merge = Merge::begin(conn, request, lanes, gate.now).await?;
+    let mut claimed = Vec::new();
+    for _ in 0..ROUNDS_MAX {
+        let picked = merge.pick(conn).await?;
+        if picked.is_empty() {
+            break;
+        }
+        let mut taken = take(conn, request.node, &picked).await?;
+        claimed.append(&mut taken.claims);
+        if !taken.unreadable.is_empty() {
+            conn.run_in(&PARK, &[Value::micros(PARK_FOR)], &taken.unreadable).await?;
+        }
+        if taken.lost.is_empty() {
+            break;
+        }
+        merge.give_back(&taken.lost);
     }
     Ok(claimed)
 }
@@ -73,18 +86,9 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     }
     let lanes = lanes(request, &paused, request.probation);
     let mut next = next_deferred(conn, request, &paused).await?;
-    for chunk in lanes.chunks(LANES_MAX) {
-        let count = list::padded_len(chunk.len());
-        let mut values = Vec::with_capacity(count * 4);
-        for lane in chunk {
-            lane.bind(&mut values);
-        }
-        (chunk.len()..count).for_each(|_| bind_no_lane(&mut values));
-        let text = conn.texts().render(&NEXT_DUE, count);
-        for row in conn.fetch(NEXT_DUE.doing(), text, values).await? {
-            let due = row.fields().time("scheduled_time")?;
-            next = Some(next.map_or(due, |next| next.min(due)));
-        }
+    for row in conn.rows_each(&NEXT_DUE, &lanes, Lane::bind).await? {
+        let due = row.fields().time("scheduled_time")?;
+        next = Some(next.map_or(due, |next| next.min(due)));
     }
     Ok(next.map(|next| clock::elapsed(now, next)))
 }
@@ -116,9 +120,9 @@ async fn next_deferred(
 // Back to waiting, out of the way of the others: a newer node may read it, and a person can see it.
 const PARK: Stmt = Stmt::shared(
     "putting unreadable jobs off",
-    "UPDATE scheduler_job_queue SET status = /*state:pending*/, version = version + 1, picked_by = NULL, \
-     picked_at = NULL, deferred = 1, deferred_until = /*now*/ + ?, updated_at = /*now*/ \
-     WHERE status = /*state:running*/ AND job_id IN (/*each*/?/*end*/)",
+    "UPDATE scheduler_job_queue /*by_id*/ SET status = /*state:pending*/, version = version + 1, picked_by = NULL, \
+     picked_at = NULL, deferred = /*yes*/, deferred_until = /*in:?*/, updated_at = /*now*/ \
+     WHERE status = /*state:running*/ AND job_id /*any*/",
 );
 
 /// One row, and another one for each further queue that is paused.
@@ -126,12 +130,12 @@ const GATE: Stmt = Stmt::shared(
     "looking whether the node may claim",
     "SELECT /*now*/ AS now, \
      EXISTS (SELECT 1 FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL) AS alive, \
-     EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = 1 \
+     EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*yes*/ \
              AND deferred_until <= /*now*/) AS deferred_due, \
-     EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND probation = 1 \
-             AND deferred = 0) AS probation_waits, \
+     EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND probation = /*yes*/ \
+             AND deferred = /*no*/) AS probation_waits, \
      p.name AS paused \
-     FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = 1",
+     FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = /*yes*/",
 );
 
 struct Gate {
@@ -164,12 +168,25 @@ impl Gate {
     }
 }
 
+/// Lets deferred jobs whose time has come be claimed.
+async fn promote(conn: &mut dyn Conn, now: Timestamp) -> Result<(), StoreError> {
+    let rows = conn.rows(&PROMOTABLE, vec![now.into(), Value::count(PROMOTE_MAX)]).await?;
+    let mut ids = rows.iter().map(|row| row.fields().job_id("job_id")).collect::<Result<Vec<JobId>, _>>()?;
+    ids.sort_unstable();
+    conn.run_in(&PROMOTE, &[], &ids).await?;
+    Ok(())
+}
+
+const PROMOTABLE: Stmt = Stmt::shared(
+    "looking for deferred jobs whose time has come",
+    "SELECT job_id FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*yes*/ \
+     AND deferred_until <= ? ORDER BY deferred_until LIMIT ? /*skip_locked*/",
+);
+
 // A job that was put off keeps its time, and with it its place in the order.
 const PROMOTE: Stmt = Stmt::shared(
     "letting deferred jobs be claimed",
-    "UPDATE scheduler_job_queue SET deferred = 0 WHERE job_id IN (\
-     SELECT job_id FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = 1 \
-     AND deferred_until <= ? ORDER BY deferred_until LIMIT ?)",
+    "UPDATE scheduler_job_queue /*by_id*/ SET deferred = /*no*/ WHERE job_id /*any*/",
 );
 
 /// A lane of the claim index, as far as it has been read.
@@ -180,8 +197,12 @@ struct Lane<'a> {
     kind: &'a str,
     priority: Priority,
     read: VecDeque<(Timestamp, JobId)>,
+    /// The last job that was read.
+    last: Option<(Timestamp, JobId)>,
     /// Whether there may be more than what was read.
     more: bool,
+    /// Whether its next job takes part in the merge.
+    merging: bool,
 }
 
 impl Lane<'_> {
@@ -193,11 +214,11 @@ impl Lane<'_> {
             Value::count(self.priority.level()),
         ]);
     }
-}
 
-/// A lane without jobs: no kind and no queue is empty text.
-fn bind_no_lane(values: &mut Vec<Value>) {
-    values.extend([Value::from(false), "".into(), "".into(), Value::count(0)]);
+    fn push(&mut self, job: (Timestamp, JobId)) {
+        self.read.push_back(job);
+        self.last = Some(job);
+    }
 }
 
 fn lanes<'a>(request: &'a ClaimRequest, paused: &HashSet<String>, probation: bool) -> Vec<Lane<'a>> {
@@ -219,7 +240,9 @@ fn lanes<'a>(request: &'a ClaimRequest, paused: &HashSet<String>, probation: boo
                         kind: kind.as_str(),
                         priority,
                         read: VecDeque::new(),
+                        last: None,
                         more: false,
+                        merging: false,
                     });
                 }
             }
@@ -228,105 +251,168 @@ fn lanes<'a>(request: &'a ClaimRequest, paused: &HashSet<String>, probation: boo
     lanes
 }
 
+// PostgreSQL joins the lanes with their beginnings: one text for any number of lanes, planned once. MySQL is told which
+// index to walk, because on a small table it would rather sort.
 const HEADS: Stmt = Stmt::shared(
     "looking for jobs to claim",
     "/*union*/SELECT * FROM (SELECT CAST(? AS INTEGER) AS lane, scheduled_time, job_id FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred = 0 \
+     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
      AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? \
-     ORDER BY scheduled_time, job_id LIMIT ?)/*end*/",
+     ORDER BY scheduled_time, job_id LIMIT ?) AS h/*end*/",
+)
+.postgres(
+    "SELECT l.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id \
+     FROM unnest(?::bigint[], ?::boolean[], ?::text[], ?::text[], ?::bigint[], ?::timestamptz[], ?::bigint[]) \
+     AS l (lane, probation, queue, kind, priority, due, most) \
+     CROSS JOIN LATERAL (SELECT q.scheduled_time, q.job_id FROM scheduler_job_queue q \
+     WHERE q.status = /*state:pending*/ AND q.deferred = /*no*/ AND q.probation = l.probation AND q.queue = l.queue \
+     AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= l.due \
+     ORDER BY q.scheduled_time, q.job_id LIMIT l.most) h",
+)
+.mysql(
+    "/*union*/SELECT * FROM (SELECT ? AS lane, scheduled_time, job_id \
+     FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
+     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
+     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? \
+     ORDER BY scheduled_time, job_id LIMIT ?) AS h/*end*/",
 );
-
-/// Reads the beginning of every lane.
-async fn read_heads(
-    conn: &mut dyn Conn,
-    request: &ClaimRequest,
-    lanes: &mut [Lane<'_>],
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let few = lanes.len() <= LANES_FEW;
-    let share = (2 * request.limit).div_ceil(lanes.len().max(1)).max(8);
-    let limit_of = |lane: &Lane<'_>| {
-        let room = request.pools[lane.pool].free.min(request.limit).min(if lane.probation { 1 } else { usize::MAX });
-        if few { room } else { room.min(share) }
-    };
-    for chunk in lanes.chunks_mut(LANES_MAX) {
-        let count = list::padded_len(chunk.len());
-        let mut values = Vec::with_capacity(count * 7);
-        for (index, lane) in chunk.iter().enumerate() {
-            values.push(Value::count(index));
-            lane.bind(&mut values);
-            values.extend([now.into(), Value::count(limit_of(lane))]);
-        }
-        for _ in chunk.len()..count {
-            values.push(Value::Int(Some(-1)));
-            bind_no_lane(&mut values);
-            values.extend([now.into(), Value::count(0)]);
-        }
-        let text = conn.texts().render(&HEADS, count);
-        for row in conn.fetch(HEADS.doing(), text, values).await? {
-            let mut fields = row.fields();
-            let lane: usize = fields.number("lane")?;
-            chunk[lane].read.push_back((fields.time("scheduled_time")?, fields.job_id("job_id")?));
-        }
-        for lane in chunk {
-            lane.more = !lane.probation && lane.read.len() == limit_of(lane);
-        }
-    }
-    Ok(())
-}
 
 const REFILL: Stmt = Stmt::shared(
     "looking for further jobs to claim",
     "SELECT scheduled_time, job_id FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred = 0 \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? \
+     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
+     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? AND scheduled_time >= ? \
+     AND (scheduled_time, job_id) > (?, ?) ORDER BY scheduled_time, job_id LIMIT ?",
+)
+.mysql(
+    "SELECT scheduled_time, job_id FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
+     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
+     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? AND scheduled_time >= ? \
      AND (scheduled_time, job_id) > (?, ?) ORDER BY scheduled_time, job_id LIMIT ?",
 );
 
-/// The ids to claim: pool by pool, each in the order of effective priority, then due time, then id.
-async fn merge(
-    conn: &mut dyn Conn,
-    request: &ClaimRequest,
-    lanes: &mut [Lane<'_>],
+/// What a job is ordered by: effective priority, then due time, then id; and its lane.
+type Rank = (u64, Reverse<Timestamp>, Reverse<JobId>, usize);
+
+/// The lanes, merged pool by pool in the order of their jobs.
+struct Merge<'a> {
+    request: &'a ClaimRequest,
     now: Timestamp,
-) -> Result<Vec<JobId>, StoreError> {
-    let mut ids = Vec::new();
-    let mut seen = HashSet::new();
-    let mut probation_left = usize::from(request.probation);
-    for (pool_index, pool) in request.pools.iter().enumerate() {
-        let mut room = pool.free.min(request.limit - ids.len());
-        let mut heads = BinaryHeap::new();
-        let rank = |lane: &Lane<'_>, (scheduled_time, id): (Timestamp, JobId), index: usize| {
-            (request.boost.effective(lane.priority, scheduled_time, now), Reverse(scheduled_time), Reverse(id), index)
+    lanes: Vec<Lane<'a>>,
+    /// The next job of every lane, for each pool.
+    heads: Vec<BinaryHeap<Rank>>,
+    /// Room that is left in each pool.
+    room: Vec<usize>,
+    /// Room that is left in all.
+    left: usize,
+    probation_left: usize,
+    /// Where the picked jobs come from.
+    picked: HashMap<JobId, usize>,
+}
+
+impl<'a> Merge<'a> {
+    /// Reads the beginning of every lane.
+    async fn begin(
+        conn: &mut dyn Conn,
+        request: &'a ClaimRequest,
+        mut lanes: Vec<Lane<'a>>,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let few = lanes.len() <= LANES_FEW;
+        let share = (2 * request.limit).div_ceil(lanes.len().max(1)).max(8);
+        let limit_of = |lane: &Lane<'_>| {
+            let room =
+                request.pools[lane.pool].free.min(request.limit).min(if lane.probation { 1 } else { usize::MAX });
+            if few { room } else { room.min(share) }
         };
-        for (index, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.pool == pool_index) {
-            if let Some(head) = lane.read.pop_front() {
-                heads.push(rank(lane, head, index));
+        let indexes: Vec<usize> = (0..lanes.len()).collect();
+        let rows = conn
+            .rows_each(&HEADS, &indexes, |index, values| {
+                values.push(Value::count(*index));
+                lanes[*index].bind(values);
+                values.extend([now.into(), Value::count(limit_of(&lanes[*index]))]);
+            })
+            .await?;
+        for row in &rows {
+            let mut fields = row.fields();
+            let lane: usize = fields.number("lane")?;
+            lanes[lane].push((fields.time("scheduled_time")?, fields.job_id("job_id")?));
+        }
+        for lane in &mut lanes {
+            lane.more = !lane.probation && lane.read.len() == limit_of(lane);
+        }
+        Ok(Self {
+            request,
+            now,
+            heads: request.pools.iter().map(|_| BinaryHeap::new()).collect(),
+            room: request.pools.iter().map(|pool| pool.free).collect(),
+            left: request.limit,
+            probation_left: usize::from(request.probation),
+            picked: HashMap::new(),
+            lanes,
+        })
+    }
+
+    /// The next ids for the room that is left.
+    async fn pick(&mut self, conn: &mut dyn Conn) -> Result<Vec<JobId>, StoreError> {
+        for index in 0..self.lanes.len() {
+            self.advance(conn, index).await?;
+        }
+        let mut ids = Vec::new();
+        for pool in 0..self.heads.len() {
+            while self.room[pool].min(self.left) > 0
+                && let Some((_, _, Reverse(id), index)) = self.heads[pool].pop()
+            {
+                self.lanes[index].merging = false;
+                if self.lanes[index].probation {
+                    if self.probation_left == 0 {
+                        continue;
+                    }
+                    self.probation_left -= 1;
+                }
+                if self.picked.insert(id, index).is_none() {
+                    ids.push(id);
+                    self.room[pool] -= 1;
+                    self.left -= 1;
+                }
+                self.advance(conn, index).await?;
             }
         }
-        while room > 0
-            && let Some((_, Reverse(scheduled_time), Reverse(id), index)) = heads.pop()
+        Ok(ids)
+    }
+
+    /// Brings the next job of a lane into the merge, if it has one and there is room.
+    async fn advance(&mut self, conn: &mut dyn Conn, index: usize) -> Result<(), StoreError> {
+        let lane = &mut self.lanes[index];
+        let room = self.room[lane.pool].min(self.left);
+        if lane.merging || room == 0 {
+            return Ok(());
+        }
+        if lane.read.is_empty()
+            && lane.more
+            && let Some(after) = lane.last
         {
-            let lane = &mut lanes[index];
-            if lane.probation {
-                if probation_left == 0 {
-                    continue;
-                }
-                probation_left -= 1;
-            }
-            if seen.insert(id) {
-                ids.push(id);
-                room -= 1;
-            }
-            if lane.read.is_empty() && lane.more && room > 0 {
-                refill(conn, lane, now, (scheduled_time, id), room).await?;
-            }
-            if let Some(head) = lane.read.pop_front() {
-                heads.push(rank(lane, head, index));
+            refill(conn, lane, self.now, after, room).await?;
+        }
+        if let Some((scheduled_time, id)) = lane.read.pop_front() {
+            lane.merging = true;
+            let effective = self.request.boost.effective(lane.priority, scheduled_time, self.now);
+            self.heads[lane.pool].push((effective, Reverse(scheduled_time), Reverse(id), index));
+        }
+        Ok(())
+    }
+
+    /// Jobs that were picked and that somebody else has taken leave their room to others.
+    fn give_back(&mut self, lost: &[JobId]) {
+        for id in lost {
+            if let Some(index) = self.picked.get(id) {
+                let lane = &self.lanes[*index];
+                self.room[lane.pool] += 1;
+                self.left += 1;
+                self.probation_left += usize::from(lane.probation);
             }
         }
     }
-    Ok(ids)
 }
 
 async fn refill(
@@ -336,40 +422,121 @@ async fn refill(
     after: (Timestamp, JobId),
     limit: usize,
 ) -> Result<(), StoreError> {
-    let mut values = Vec::with_capacity(8);
+    let mut values = Vec::with_capacity(9);
     lane.bind(&mut values);
-    values.extend([now.into(), after.0.into(), after.1.into(), Value::count(limit)]);
+    values.extend([now.into(), after.0.into(), after.0.into(), after.1.into(), Value::count(limit)]);
     let rows = conn.rows(&REFILL, values).await?;
     for row in &rows {
         let mut fields = row.fields();
-        lane.read.push_back((fields.time("scheduled_time")?, fields.job_id("job_id")?));
+        lane.push((fields.time("scheduled_time")?, fields.job_id("job_id")?));
     }
     lane.more = rows.len() == limit;
     Ok(())
 }
 
+/// What became of picked jobs.
+struct Taken {
+    claims: Vec<Claim>,
+    /// Taken, but this version cannot read them.
+    unreadable: Vec<JobId>,
+    /// Another claimer was quicker.
+    lost: Vec<JobId>,
+}
+
+/// Takes those of the picked jobs that nobody else takes at this moment.
+async fn take(conn: &mut dyn Conn, node: NodeId, picked: &[JobId]) -> Result<Taken, StoreError> {
+    // Rows are written in the order of their keys, so that claimers who lock rows do not wait for each other in a circle.
+    let mut sorted = picked.to_vec();
+    sorted.sort_unstable();
+    let rows = match conn.texts().dialect() {
+        Dialect::Sqlite => take_all(conn, node, &sorted).await?,
+        Dialect::Postgres => conn.rows_in(&TAKE_AND_READ, &[node.into()], &sorted).await?,
+        Dialect::Mysql => {
+            let locked = conn.rows_in(&LOCK_PENDING, &[], &sorted).await?;
+            let locked = locked.iter().map(|row| row.fields().job_id("job_id")).collect::<Result<Vec<JobId>, _>>()?;
+            take_all(conn, node, &locked).await?
+        }
+    };
+    let (mut jobs, unreadable) = read::claimed(&rows, node)?;
+    let claim = |job: JobRecord| Claim { fence: Fence { job_id: job.id, version: job.version, node }, job };
+    let claims: Vec<Claim> = picked.iter().filter_map(|id| jobs.remove(id)).map(claim).collect();
+    let taken: HashSet<JobId> =
+        claims.iter().map(|claim| claim.fence.job_id).chain(unreadable.iter().copied()).collect();
+    let lost = picked.iter().filter(|id| !taken.contains(id)).copied().collect();
+    Ok(Taken { claims, unreadable, lost })
+}
+
+/// Takes jobs that nobody else can take, and reads them.
+async fn take_all(conn: &mut dyn Conn, node: NodeId, ids: &[JobId]) -> Result<Vec<Row>, StoreError> {
+    if conn.run_in(&TAKE, &[node.into()], ids).await? < ids.len() as u64 {
+        let problem = "another node took some of the same jobs at this moment; claim again";
+        return Err(StoreError::new(ErrorKind::Transient, TAKE.doing(), problem));
+    }
+    conn.rows_in(&READ_CLAIMED, &[], ids).await
+}
+
+const LOCK_PENDING: Stmt = Stmt::shared(
+    "locking jobs to claim",
+    "SELECT job_id FROM scheduler_job_queue /*by_id*/ \
+     WHERE job_id /*any*/ AND status = /*state:pending*/ AND deferred = /*no*/ ORDER BY job_id /*skip_locked*/",
+);
+
 const TAKE: Stmt = Stmt::shared(
     "claiming jobs",
-    "UPDATE scheduler_job_queue SET status = /*state:running*/, version = version + 1, picked_by = ?, \
+    "UPDATE scheduler_job_queue /*by_id*/ SET status = /*state:running*/, version = version + 1, picked_by = ?, \
      picked_at = /*now*/, progress = NULL, updated_at = /*now*/ \
-     WHERE status = /*state:pending*/ AND job_id IN (/*each*/?/*end*/)",
+     WHERE status = /*state:pending*/ AND job_id /*any*/",
+);
+
+const READ_CLAIMED: Stmt = Stmt::shared(
+    "reading claimed jobs",
+    concat!(
+        "SELECT ",
+        claimed_columns!(),
+        " FROM scheduler_job_queue q JOIN scheduler_job j ON j.job_id = q.job_id WHERE q.job_id /*any*/"
+    ),
+);
+
+// Locking, taking and reading in one round trip.
+const TAKE_AND_READ: Stmt = Stmt::only_postgres(
+    "claiming and reading jobs",
+    concat!(
+        "UPDATE scheduler_job_queue q SET status = /*state:running*/, version = q.version + 1, picked_by = ?, \
+         picked_at = /*now*/, progress = NULL, updated_at = /*now*/ \
+         FROM (SELECT p.job_id FROM scheduler_job_queue p WHERE p.job_id /*any*/ AND p.status = /*state:pending*/ \
+         AND p.deferred = /*no*/ ORDER BY p.job_id /*skip_locked*/) free \
+         JOIN scheduler_job j ON j.job_id = free.job_id WHERE q.job_id = free.job_id RETURNING ",
+        claimed_columns!()
+    ),
 );
 
 /// One row, and another one for each further queue that is paused.
 const PAUSED_QUEUES: Stmt = Stmt::shared(
     "looking for paused queues",
-    "SELECT /*now*/ AS now, p.name AS paused FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = 1",
+    "SELECT /*now*/ AS now, p.name AS paused FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = /*yes*/",
 );
 
 const NEXT_DUE: Stmt = Stmt::shared(
     "looking for the next due job",
     "/*union*/SELECT * FROM (SELECT scheduled_time FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred = 0 \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1)/*end*/",
+     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
+     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1) AS h/*end*/",
+)
+.postgres(
+    "SELECT h.scheduled_time AS scheduled_time FROM unnest(?::boolean[], ?::text[], ?::text[], ?::bigint[]) \
+     AS l (probation, queue, kind, priority) \
+     CROSS JOIN LATERAL (SELECT q.scheduled_time FROM scheduler_job_queue q \
+     WHERE q.status = /*state:pending*/ AND q.deferred = /*no*/ AND q.probation = l.probation AND q.queue = l.queue \
+     AND q.kind = l.kind AND q.priority = l.priority ORDER BY q.scheduled_time LIMIT 1) h",
+)
+.mysql(
+    "/*union*/SELECT * FROM (SELECT scheduled_time FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
+     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
+     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1) AS h/*end*/",
 );
 
 const NEXT_DEFERRED: Stmt = Stmt::shared(
     "looking for the next deferred job",
     "SELECT deferred_until, queue, kind, probation FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred = 1 ORDER BY deferred_until LIMIT ?",
+     WHERE status = /*state:pending*/ AND deferred = /*yes*/ ORDER BY deferred_until LIMIT ?",
 );

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::node::{NodeRecord, NodeRegistration};
+use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
 use ratchet_core::store::{Orphans, Progress, Running};
 use ratchet_core::{ErrorKind, JobId, JsonText, NodeId, NodeName, StoreError};
 
 use crate::conn::Conn;
 use crate::read;
 use crate::stmt::Stmt;
+use crate::submit::all_stored;
 use crate::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
@@ -38,17 +39,17 @@ pub async fn database_time(conn: &mut dyn Conn) -> Result<Timestamp, StoreError>
     }
 }
 
-const REGISTER: Stmt = Stmt::per_dialect(
+const REGISTER: Stmt = Stmt::shared(
     "registering a node",
-    "INSERT INTO scheduler_node (node_id, name, node_info, started_at, last_heartbeat) \
-     VALUES (?, ?, ?, /*now*/, /*now*/) \
-     ON CONFLICT (node_id) DO UPDATE SET last_heartbeat = excluded.last_heartbeat WHERE dead_at IS NULL",
+    "INSERT INTO scheduler_node (node_id, name, node_info, started_at, last_heartbeat, running) \
+     VALUES (?, ?, ?, /*now*/, /*now*/, 0) /*or_nothing*/",
 );
 
 /// Enters a node, alive from now. Doing it twice, after a lost reply, is no error.
 pub async fn register(conn: &mut dyn Conn, node: &NodeRegistration) -> Result<(), StoreError> {
     let values = vec![node.id.into(), node.name.as_str().into(), (&node.info).into()];
-    if conn.run(&REGISTER, values).await? == 0 {
+    let entered = all_stored(conn.run(&REGISTER, values).await, 1)?;
+    if !entered && !beat(conn, node.id, NodeVitals::default()).await? {
         let problem = format!("node {} was declared dead; register as a new incarnation", node.id);
         return Err(StoreError::new(ErrorKind::Conflict, REGISTER.doing(), problem));
     }
@@ -65,17 +66,19 @@ pub async fn deregister(conn: &mut dyn Conn, node: NodeId) -> Result<(), StoreEr
 
 const BEAT: Stmt = Stmt::shared(
     "writing a heartbeat",
-    "UPDATE scheduler_node SET last_heartbeat = /*now*/ WHERE node_id = ? AND dead_at IS NULL",
+    "UPDATE scheduler_node SET last_heartbeat = /*now*/, running = ?, clock_skew_us = ? \
+     WHERE node_id = ? AND dead_at IS NULL",
 );
 
 /// Says that the node lives; `false` if it is not registered or was declared dead.
-pub async fn beat(conn: &mut dyn Conn, node: NodeId) -> Result<bool, StoreError> {
-    Ok(conn.run(&BEAT, vec![node.into()]).await? == 1)
+pub async fn beat(conn: &mut dyn Conn, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
+    let values = vec![Value::count(vitals.running), Value::Int(vitals.clock_skew_us), node.into()];
+    Ok(conn.run(&BEAT, values).await? == 1)
 }
 
 const NODES: Stmt = Stmt::shared(
     "reading nodes",
-    "SELECT node_id, name, node_info, started_at, last_heartbeat, dead_at FROM scheduler_node \
+    "SELECT node_id, name, node_info, started_at, last_heartbeat, running, clock_skew_us, dead_at FROM scheduler_node \
      ORDER BY last_heartbeat DESC, node_id",
 );
 
@@ -91,19 +94,27 @@ pub async fn nodes(conn: &mut dyn Conn) -> Result<Vec<NodeRecord>, StoreError> {
                 JsonText::from_store(fields.text("node_info")?),
                 fields.time("started_at")?,
                 fields.time("last_heartbeat")?,
+                NodeVitals { running: fields.number("running")?, clock_skew_us: fields.opt_int("clock_skew_us")? },
                 fields.opt_time("dead_at")?,
             ))
         })
         .collect()
 }
 
-// Each database has its own way to update many rows with a value for each. The version stays: progress is no transition.
-const WRITE_PROGRESS: Stmt = Stmt::per_dialect(
+// The version stays: progress is no transition. MySQL has no UPDATE … FROM.
+const WRITE_PROGRESS: Stmt = Stmt::shared(
     "writing progress",
-    "WITH v (job_id, version, node_id, fraction) AS (VALUES /*each*/(?, ?, ?, ?)/*end*/) \
+    "WITH v (job_id, version, node_id, fraction) AS (/*rows:id int id real*/) \
      UPDATE scheduler_job_queue SET progress = v.fraction FROM v \
      WHERE scheduler_job_queue.job_id = v.job_id AND scheduler_job_queue.version = v.version \
      AND picked_by = v.node_id AND status = /*state:running*/",
+)
+.mysql(
+    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS version, CAST(? AS BINARY(16)) AS node_id, \
+     ? AS fraction/*end*/) v \
+     STRAIGHT_JOIN scheduler_job_queue q FORCE INDEX (PRIMARY) ON q.job_id = v.job_id \
+     SET q.progress = v.fraction \
+     WHERE q.version = v.version AND q.picked_by = v.node_id AND q.status = /*state:running*/",
 );
 
 const RUNNING: Stmt = Stmt::shared(
@@ -138,12 +149,13 @@ const IS_ALIVE: Stmt = Stmt::shared(
 
 const SILENT_NODES: Stmt = Stmt::shared(
     "looking for silent nodes",
-    "SELECT node_id FROM scheduler_node WHERE dead_at IS NULL AND last_heartbeat <= /*now*/ - ? AND node_id <> ?",
+    "SELECT node_id FROM scheduler_node WHERE dead_at IS NULL AND last_heartbeat <= /*ago:?*/ AND node_id <> ? \
+     ORDER BY node_id /*skip_locked*/",
 );
 
 const DECLARE_DEAD: Stmt = Stmt::shared(
     "declaring nodes dead",
-    "UPDATE scheduler_node SET dead_at = /*now*/ WHERE dead_at IS NULL AND node_id IN (/*each*/?/*end*/)",
+    "UPDATE scheduler_node SET dead_at = /*now*/ WHERE dead_at IS NULL AND node_id /*any*/",
 );
 
 const EMPTY_DEAD_NODES: Stmt = Stmt::shared(
@@ -152,15 +164,14 @@ const EMPTY_DEAD_NODES: Stmt = Stmt::shared(
      SELECT 1 FROM scheduler_job_queue q WHERE q.status = /*state:running*/ AND q.picked_by = n.node_id)",
 );
 
-const REMOVE_NODES: Stmt =
-    Stmt::shared("removing dead nodes", "DELETE FROM scheduler_node WHERE node_id IN (/*each*/?/*end*/)");
+const REMOVE_NODES: Stmt = Stmt::shared("removing dead nodes", "DELETE FROM scheduler_node WHERE node_id /*any*/");
 
 // The jobs of a node that ended well, or was removed, are orphans at once; those of one declared dead after the grace.
 const ORPHANS: Stmt = Stmt::shared(
     "looking for orphans",
     "SELECT q.job_id AS job_id FROM scheduler_job_queue q LEFT JOIN scheduler_node n ON n.node_id = q.picked_by \
      WHERE q.status = /*state:running*/ \
-     AND (n.node_id IS NULL OR (n.dead_at IS NOT NULL AND q.picked_at <= /*now*/ - ?)) \
+     AND (n.node_id IS NULL OR (n.dead_at IS NOT NULL AND q.picked_at <= /*ago:?*/)) \
      ORDER BY q.picked_at, q.job_id LIMIT ?",
 );
 

@@ -53,17 +53,46 @@ impl dyn Conn + '_ {
     ) -> Result<u64, StoreError> {
         let mut changed = 0;
         let mut rest = items;
-        while !rest.is_empty() {
-            let (chunk, after) = rest.split_at(list::chunk_size(rest.len()));
-            let mut values = Vec::new();
-            for item in chunk {
-                bind(item, &mut values);
-            }
-            let text = self.texts().render(stmt, chunk.len());
+        while let Some((text, values)) = self.next_part(stmt, &mut rest, &bind) {
             changed += self.execute(stmt.doing(), text, values).await?;
-            rest = after;
         }
         Ok(changed)
+    }
+
+    /// Reads with a statement that takes a list of items.
+    pub(crate) async fn rows_each<T: Sync>(
+        &mut self,
+        stmt: &Stmt,
+        items: &[T],
+        bind: impl Fn(&T, &mut Vec<Value>) + Send,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        let mut rest = items;
+        while let Some((text, values)) = self.next_part(stmt, &mut rest, &bind) {
+            rows.append(&mut self.fetch(stmt.doing(), text, values).await?);
+        }
+        Ok(rows)
+    }
+
+    /// The text and the values for as many items as go into one statement.
+    fn next_part<T>(
+        &self,
+        stmt: &Stmt,
+        rest: &mut &[T],
+        bind: impl Fn(&T, &mut Vec<Value>),
+    ) -> Option<(Arc<str>, Vec<Value>)> {
+        if rest.is_empty() {
+            return None;
+        }
+        let arrays = self.texts().dialect().has_arrays();
+        let (chunk, after) = rest.split_at(if arrays { rest.len() } else { list::chunk_size(rest.len()) });
+        *rest = after;
+        let mut values = Vec::new();
+        for item in chunk {
+            bind(item, &mut values);
+        }
+        let text = self.texts().render(stmt, if arrays { 1 } else { chunk.len() });
+        Some((text, if arrays { list::columns(values, chunk.len()) } else { values }))
     }
 
     /// Runs a statement that takes a list of keys after `before`.
@@ -72,9 +101,8 @@ impl dyn Conn + '_ {
         K: Clone + Into<Value> + Sync,
     {
         let mut changed = 0;
-        for chunk in keys.chunks(list::LIST_MAX) {
-            let (count, values) = list::padded(before, chunk);
-            let text = self.texts().render(stmt, count);
+        for chunk in self.key_chunks(keys) {
+            let (text, values) = self.keyed(stmt, before, chunk);
             changed += self.execute(stmt.doing(), text, values).await?;
         }
         Ok(changed)
@@ -86,9 +114,8 @@ impl dyn Conn + '_ {
         K: Clone + Into<Value> + Sync,
     {
         let mut rows = Vec::new();
-        for chunk in keys.chunks(list::LIST_MAX) {
-            let (count, values) = list::padded(before, chunk);
-            let text = self.texts().render(stmt, count);
+        for chunk in self.key_chunks(keys) {
+            let (text, values) = self.keyed(stmt, before, chunk);
             let mut found = self.fetch(stmt.doing(), text, values).await?;
             if rows.is_empty() {
                 rows = found;
@@ -97,5 +124,20 @@ impl dyn Conn + '_ {
             }
         }
         Ok(rows)
+    }
+
+    fn key_chunks<'k, K>(&self, keys: &'k [K]) -> std::slice::Chunks<'k, K> {
+        let together = if self.texts().dialect().has_arrays() { keys.len().max(1) } else { list::LIST_MAX };
+        keys.chunks(together)
+    }
+
+    fn keyed<K: Clone + Into<Value>>(&self, stmt: &Stmt, before: &[Value], keys: &[K]) -> (Arc<str>, Vec<Value>) {
+        let texts = self.texts();
+        if texts.dialect().has_arrays() {
+            let list = Value::List(keys.iter().cloned().map(Into::into).collect());
+            return (texts.render(stmt, 1), before.iter().cloned().chain([list]).collect());
+        }
+        let (count, values) = list::padded(before, keys);
+        (texts.render(stmt, count), values)
     }
 }

@@ -16,6 +16,8 @@ use crate::submit;
 use crate::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
+    LOCK_QUEUED,
+    LOCK_JOB,
     MOVE,
     RELEASE,
     REOPEN,
@@ -122,6 +124,7 @@ pub async fn replace(conn: &mut dyn Conn, old: JobId, new: &NewJob) -> Result<Re
 
 /// Deletes a terminal job with its tags, attempts and alerts; `false` if there is none.
 pub async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
+    lock(conn, id).await?;
     let Some(job) = find_one(conn, id).await? else { return Ok(false) };
     if !job.state.is_terminal() {
         let problem = format!("job {id} is {}; cancel it first, or let it end", job.place());
@@ -135,6 +138,30 @@ pub async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> 
     Ok(true)
 }
 
+/// Keeps other transactions from changing a job until this one ends.
+///
+/// The hot row first, as settling does, so that the two do not wait for each other in a circle.
+async fn lock(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {
+    if !conn.texts().dialect().locks_rows() {
+        return Ok(());
+    }
+    let queued = conn.row(&LOCK_QUEUED, vec![id.into()]).await?.is_some();
+    conn.row(&LOCK_JOB, vec![id.into()]).await?;
+    if !queued {
+        // Somebody may have brought the job back to life while this transaction waited for the cold row.
+        conn.row(&LOCK_QUEUED, vec![id.into()]).await?;
+    }
+    Ok(())
+}
+
+const LOCK_QUEUED: Stmt = Stmt::shared(
+    "locking the hot row of a job",
+    "SELECT job_id FROM scheduler_job_queue WHERE job_id = ? /*for_update*/",
+);
+
+const LOCK_JOB: Stmt =
+    Stmt::shared("locking the cold row of a job", "SELECT job_id FROM scheduler_job WHERE job_id = ? /*for_update*/");
+
 /// A transition that may happen: the job as it is, and where it goes.
 struct Step {
     job: JobRecord,
@@ -145,6 +172,7 @@ struct Step {
 impl Step {
     /// `None` if the job is unknown or stands where the event may not happen.
     async fn of(conn: &mut dyn Conn, id: JobId, event: Event) -> Result<Option<Self>, StoreError> {
+        lock(conn, id).await?;
         let Some(job) = find_one(conn, id).await? else { return Ok(None) };
         let from = job.place();
         Ok(transition::next(from, event).map(|to| Self { job, from, to }))
@@ -264,10 +292,8 @@ const SUPERSEDE: Stmt =
 
 const DELETE_JOB: Stmt = Stmt::shared("deleting a job", "DELETE FROM scheduler_job WHERE job_id = ?");
 
-const DELETE_TAGS: Stmt = Stmt::shared(
-    "deleting the tags of a job",
-    "DELETE FROM scheduler_job_tag WHERE job_id = ? AND tag IN (/*each*/?/*end*/)",
-);
+const DELETE_TAGS: Stmt =
+    Stmt::shared("deleting the tags of a job", "DELETE FROM scheduler_job_tag WHERE job_id = ? AND tag /*any*/");
 
 const DELETE_ATTEMPTS: Stmt =
     Stmt::shared("deleting the attempts of a job", "DELETE FROM scheduler_job_execution WHERE job_id = ?");

@@ -5,23 +5,89 @@
 pub enum Dialect {
     /// SQLite 3.42 or later.
     Sqlite,
+    /// PostgreSQL 13 or later.
+    Postgres,
+    /// MySQL 8.0 and MariaDB 10.6 or later: only what both have.
+    Mysql,
 }
 
 impl Dialect {
-    /// The database's clock in microseconds, plus an offset that only tests set.
+    /// The database's clock, plus an offset that only tests set.
     pub(crate) fn now(self, offset_us: i64) -> String {
-        match self {
+        let clock = match self {
             // SQLite's clock ticks in milliseconds.
-            Self::Sqlite if offset_us == 0 => "(CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)".to_owned(),
-            Self::Sqlite => format!("(CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000 + {offset_us})"),
+            Self::Sqlite => "(CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)",
+            // Not now(): that is when the transaction began.
+            Self::Postgres => "clock_timestamp()",
+            Self::Mysql => "UTC_TIMESTAMP(6)",
+        };
+        if offset_us == 0 { clock.to_owned() } else { self.moved(clock, '+', &offset_us.to_string()) }
+    }
+
+    /// A time moved by a number of microseconds; `sign` is `+` or `-`.
+    pub(crate) fn moved(self, time: &str, sign: char, micros: &str) -> String {
+        match self {
+            Self::Sqlite => format!("({time} {sign} {micros})"),
+            Self::Postgres => format!("({time} {sign} {micros} * INTERVAL '1 microsecond')"),
+            Self::Mysql => format!("({time} {sign} INTERVAL {micros} MICROSECOND)"),
         }
     }
 
-    /// The clause that locks the rows of a SELECT until the end of the transaction.
-    pub(crate) const fn for_update(self) -> &'static str {
+    /// A truth value in a text.
+    pub(crate) const fn truth(self, yes: bool) -> &'static str {
+        match (self, yes) {
+            // SQLite proves that a partial index serves a query only if both spell the value alike.
+            (Self::Sqlite | Self::Mysql, true) => "1",
+            (Self::Sqlite | Self::Mysql, false) => "0",
+            (Self::Postgres, true) => "TRUE",
+            (Self::Postgres, false) => "FALSE",
+        }
+    }
+
+    /// Whether transactions run side by side, so that rows must be locked before they are judged.
+    ///
+    /// On SQLite a write transaction holds the only write lock there is.
+    pub(crate) const fn locks_rows(self) -> bool {
         match self {
-            // A write transaction holds the only write lock there is.
-            Self::Sqlite => "",
+            Self::Sqlite => false,
+            Self::Postgres | Self::Mysql => true,
+        }
+    }
+
+    /// Whether a list is one value, an array: then a statement has one text for lists of any length.
+    pub(crate) const fn has_arrays(self) -> bool {
+        match self {
+            Self::Sqlite | Self::Mysql => false,
+            Self::Postgres => true,
+        }
+    }
+
+    /// Whether placeholders are numbered.
+    pub(crate) const fn numbers_placeholders(self) -> bool {
+        match self {
+            Self::Sqlite | Self::Mysql => false,
+            Self::Postgres => true,
+        }
+    }
+
+    /// What makes the database find rows by their primary key.
+    pub(crate) const fn by_id(self) -> &'static str {
+        match self {
+            Self::Sqlite | Self::Postgres => "",
+            // On a table that is nearly empty another index looks as good, and then rows are locked in its order:
+            // claimers wait for each other in a circle.
+            Self::Mysql => "FORCE INDEX (PRIMARY)",
+        }
+    }
+
+    /// What lets an insert pass over rows whose key is taken.
+    ///
+    /// MySQL's way also passes over every other fault of a row. There the insert fails as a conflict, and the transaction
+    /// goes on.
+    pub(crate) const fn or_nothing(self) -> &'static str {
+        match self {
+            Self::Sqlite | Self::Postgres => "ON CONFLICT DO NOTHING",
+            Self::Mysql => "",
         }
     }
 }

@@ -6,21 +6,31 @@ use ratchet_core::{NodeId, StoreError};
 
 use crate::conn::Conn;
 use crate::stmt::Stmt;
+use crate::submit::all_stored;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[ACQUIRE, RELEASE];
+pub(crate) const STATEMENTS: &[Stmt] = &[RENEW, ACQUIRE, RELEASE];
 
-const ACQUIRE: Stmt = Stmt::per_dialect(
+// The time since when it is held comes first: assignments on MySQL see each other in their order.
+const RENEW: Stmt = Stmt::shared(
+    "renewing a lease",
+    "UPDATE scheduler_lock SET locked_at = CASE WHEN locked_by = ? THEN locked_at ELSE /*now*/ END, locked_by = ?, \
+     expires_at = /*in:?*/ WHERE lock_name = ? AND (locked_by = ? OR expires_at <= /*now*/)",
+);
+
+const ACQUIRE: Stmt = Stmt::shared(
     "taking a lease",
-    "INSERT INTO scheduler_lock (lock_name, locked_by, locked_at, expires_at) VALUES (?, ?, /*now*/, /*now*/ + ?) \
-     ON CONFLICT (lock_name) DO UPDATE SET locked_by = excluded.locked_by, expires_at = excluded.expires_at, \
-     locked_at = CASE WHEN locked_by = excluded.locked_by THEN locked_at ELSE excluded.locked_at END \
-     WHERE locked_by = excluded.locked_by OR expires_at <= excluded.locked_at",
+    "INSERT INTO scheduler_lock (lock_name, locked_by, locked_at, expires_at) VALUES (?, ?, /*now*/, /*in:?*/) \
+     /*or_nothing*/",
 );
 
 /// Takes the lease for `ttl`, or renews it if `owner` holds it; `false` if another node does.
 pub async fn acquire(conn: &mut dyn Conn, name: &str, owner: NodeId, ttl: Duration) -> Result<bool, StoreError> {
-    Ok(conn.run(&ACQUIRE, vec![name.into(), owner.into(), Value::micros(ttl)]).await? == 1)
+    let values = vec![owner.into(), owner.into(), Value::micros(ttl), name.into(), owner.into()];
+    if conn.run(&RENEW, values).await? == 1 {
+        return Ok(true);
+    }
+    all_stored(conn.run(&ACQUIRE, vec![name.into(), owner.into(), Value::micros(ttl)]).await, 1)
 }
 
 const RELEASE: Stmt =

@@ -8,15 +8,19 @@
 //! each one on the real database.
 
 mod conn;
+mod counters;
 mod dialect;
 mod list;
 mod row;
 mod stmt;
+mod store;
+mod transact;
 mod value;
 
 pub mod claim;
 pub mod cluster;
 pub mod control;
+pub mod in_transaction;
 pub mod lease;
 pub mod migrate;
 pub mod query;
@@ -27,9 +31,11 @@ pub mod submit;
 pub mod turn;
 
 pub use conn::Conn;
+pub use counters::{Counters, Counts};
 pub use dialect::Dialect;
 pub use row::{CellError, Cells, Fields, Row};
 pub use stmt::{Stmt, Texts};
+pub use transact::{Intent, Transact, Work};
 pub use value::Value;
 
 /// Every statement that runs on a migrated database.
@@ -46,7 +52,16 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     submit::STATEMENTS,
 ];
 
-/// Every statement that runs on a migrated database, one after the other.
-pub fn statements() -> impl Iterator<Item = &'static Stmt> {
-    STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter())
+/// Every statement that runs on a migrated database of this kind, one after the other.
+pub fn statements(dialect: Dialect) -> impl Iterator<Item = &'static Stmt> {
+    STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter()).filter(move |stmt| stmt.is_for(dialect))
+}
+
+/// What [`implement_store!`] names.
+#[doc(hidden)]
+pub mod __private {
+    pub use async_trait::async_trait;
+    pub use ratchet_core as core;
+
+    pub use crate::transact::work;
 }

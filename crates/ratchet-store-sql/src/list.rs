@@ -39,6 +39,16 @@ pub(crate) fn padded<K: Clone + Into<Value>>(before: &[Value], keys: &[K]) -> (u
     (count, values)
 }
 
+/// Rows, one after the other, turned into a list for each column.
+pub(crate) fn columns(values: Vec<Value>, rows: usize) -> Vec<Value> {
+    let width = values.len() / rows.max(1);
+    let mut columns: Vec<Vec<Value>> = (0..width).map(|_| Vec::with_capacity(rows)).collect();
+    for (index, value) in values.into_iter().enumerate() {
+        columns[index % width].push(value);
+    }
+    columns.into_iter().map(Value::List).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +69,14 @@ mod tests {
         assert_eq!(cut(100), [96, 4]);
         assert_eq!(cut(200), [192, 8]);
         assert_eq!(cut(1_000), [256, 256, 256, 192, 40]);
+    }
+
+    #[test]
+    fn rows_become_columns() {
+        let values = vec!["a".into(), Value::Int(Some(1)), "b".into(), Value::Int(None)];
+        let expected =
+            [Value::List(vec!["a".into(), "b".into()]), Value::List(vec![Value::Int(Some(1)), Value::Int(None)])];
+        assert_eq!(columns(values, 2), expected);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::value::Value;
 const DOING: &str = "migrating the schema";
 
 /// Statements on the table of versions; it is there once [`migrate`] has run.
-pub(crate) const STATEMENTS: &[Stmt] = &[APPLIED, RECORD];
+pub(crate) const STATEMENTS: &[Stmt] = &[APPLIED, BEGIN_STEP, END_STEP];
 
 /// One step of the schema.
 #[derive(Debug, Clone, Copy)]
@@ -40,8 +40,19 @@ impl Migration {
 /// All steps, the first first.
 pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
     match dialect {
-        Dialect::Sqlite => {
-            &[Migration { version: 1, description: "jobs", sql: include_str!("../migrations/sqlite/V001__jobs.sql") }]
+        Dialect::Sqlite => &[
+            Migration { version: 1, description: "jobs", sql: include_str!("../migrations/sqlite/V001__jobs.sql") },
+            Migration {
+                version: 2,
+                description: "node vitals",
+                sql: include_str!("../migrations/sqlite/V002__node_vitals.sql"),
+            },
+        ],
+        Dialect::Postgres => {
+            &[Migration { version: 1, description: "jobs", sql: include_str!("../migrations/postgres/V001__jobs.sql") }]
+        }
+        Dialect::Mysql => {
+            &[Migration { version: 1, description: "jobs", sql: include_str!("../migrations/mysql/V001__jobs.sql") }]
         }
     }
 }
@@ -50,6 +61,8 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
 pub const fn clean_install(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => include_str!("../schema/sqlite.sql"),
+        Dialect::Postgres => include_str!("../schema/postgres.sql"),
+        Dialect::Mysql => include_str!("../schema/mysql.sql"),
     }
 }
 
@@ -58,11 +71,27 @@ const VERSION_TABLE: Stmt = Stmt::shared(
     "CREATE TABLE IF NOT EXISTS ratchet_schema_version (\
      version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum TEXT NOT NULL, \
      applied_at INTEGER NOT NULL, dirty INTEGER NOT NULL)",
+)
+.postgres(
+    "CREATE TABLE IF NOT EXISTS ratchet_schema_version (\
+     version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum TEXT NOT NULL, \
+     applied_at TIMESTAMPTZ NOT NULL, dirty BOOLEAN NOT NULL)",
+)
+.mysql(
+    "CREATE TABLE IF NOT EXISTS ratchet_schema_version (\
+     version INTEGER NOT NULL PRIMARY KEY, description VARCHAR(255) NOT NULL, checksum CHAR(64) NOT NULL, \
+     applied_at DATETIME(6) NOT NULL, dirty BOOLEAN NOT NULL) \
+     ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
 );
 
-const HAS_VERSION_TABLE: Stmt = Stmt::per_dialect(
+const HAS_VERSION_TABLE: Stmt = Stmt::shared(
     "looking for the table of schema versions",
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'ratchet_schema_version'",
+)
+.postgres("SELECT 1 AS found WHERE to_regclass('ratchet_schema_version') IS NOT NULL")
+.mysql(
+    "SELECT 1 AS found FROM information_schema.tables \
+     WHERE table_schema = DATABASE() AND table_name = 'ratchet_schema_version'",
 );
 
 const APPLIED: Stmt = Stmt::shared(
@@ -70,28 +99,66 @@ const APPLIED: Stmt = Stmt::shared(
     "SELECT version, checksum, dirty FROM ratchet_schema_version ORDER BY version",
 );
 
-const RECORD: Stmt = Stmt::shared(
-    "recording a schema version",
+const BEGIN_STEP: Stmt = Stmt::shared(
+    "marking a schema version as begun",
     "INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty) \
-     VALUES (?, ?, ?, /*now*/, 0)",
+     VALUES (?, ?, ?, /*now*/, /*yes*/)",
+);
+
+const END_STEP: Stmt = Stmt::shared(
+    "marking a schema version as done",
+    "UPDATE ratchet_schema_version SET dirty = /*no*/, applied_at = /*now*/ WHERE version = ?",
 );
 
 /// Applies the steps that are missing; says how many those were.
 ///
-/// The caller holds the lock that keeps other migrations out: on SQLite, a transaction begun as IMMEDIATE.
+/// The caller keeps other migrations out: on SQLite by a transaction begun as IMMEDIATE, elsewhere by an advisory lock of the driver's. Where
+/// DDL is no part of a transaction, a step that breaks off stays marked and is refused from then on.
 pub async fn migrate(conn: &mut dyn Conn) -> Result<usize, StoreError> {
     conn.run(&VERSION_TABLE, vec![]).await?;
     let missing = missing(conn).await?;
     for migration in missing {
+        let version = Value::count(migration.version);
+        let values = vec![version.clone(), migration.description.into(), migration.checksum().as_str().into()];
+        conn.run(&BEGIN_STEP, values).await?;
         for statement in statements(migration.sql) {
             conn.execute(DOING, statement.into(), vec![]).await?;
         }
-        let values =
-            vec![Value::count(migration.version), migration.description.into(), migration.checksum().as_str().into()];
-        conn.run(&RECORD, values).await?;
+        conn.run(&END_STEP, vec![version]).await?;
     }
     Ok(missing.len())
 }
+
+/// The same, waiting for whoever else migrates. On PostgreSQL in the caller's transaction, which also ends the lock.
+pub async fn migrate_exclusively(conn: &mut dyn Conn) -> Result<usize, StoreError> {
+    match conn.texts().dialect() {
+        Dialect::Sqlite => migrate(conn).await,
+        Dialect::Postgres => {
+            conn.row(&LOCK_MIGRATIONS, vec![]).await?;
+            migrate(conn).await
+        }
+        Dialect::Mysql => {
+            let row = conn.row(&LOCK_MIGRATIONS, vec![]).await?;
+            if row.map(|row| row.fields().opt_int("locked")).transpose()?.flatten() != Some(1) {
+                let problem = "another node has been migrating for a minute; look what it does, then try again";
+                return Err(StoreError::new(ErrorKind::Unavailable, DOING, problem));
+            }
+            let migrated = migrate(conn).await;
+            conn.row(&UNLOCK_MIGRATIONS, vec![]).await?;
+            migrated
+        }
+    }
+}
+
+// The number is arbitrary. Not in the list of statements: there is nothing to prepare.
+const LOCK_MIGRATIONS: Stmt = Stmt::only_postgres(
+    "waiting for other migrations",
+    "SELECT CAST(pg_advisory_xact_lock(7236824) AS text) AS locked",
+)
+.mysql("SELECT GET_LOCK(CONCAT('ratchet:', MD5(DATABASE())), 60) AS locked");
+
+const UNLOCK_MIGRATIONS: Stmt = Stmt::shared("letting other migrations go on", "SELECT 1 AS unlocked")
+    .mysql("SELECT RELEASE_LOCK(CONCAT('ratchet:', MD5(DATABASE()))) AS unlocked");
 
 /// Refuses a schema that this version cannot work with, and changes nothing.
 pub async fn check(conn: &mut dyn Conn) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@ use crate::conn::Conn;
 use crate::read::{record_columns, record_of};
 use crate::stmt::Stmt;
 use crate::value::Value;
+use uuid::Uuid;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
     LIST_ALL,
@@ -131,7 +132,7 @@ fn narrow(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Vec<Val
     let queue = || Value::opt_text(filter.queue.as_ref().map(AsRef::as_ref));
     let key = || Value::opt_text(filter.business_key.as_ref().map(AsRef::as_ref));
     // Without a cursor the page begins after an id that is higher than all.
-    let before = after.map_or_else(|| Value::Bytes(Some(vec![0xff; 16])), |cursor| cursor.0.into());
+    let before = after.map_or_else(|| Value::Id(Some(Uuid::max())), |cursor| cursor.0.into());
     vec![before, kind(), kind(), queue(), queue(), key(), key(), Value::count(limit + 1)]
 }
 
@@ -202,7 +203,9 @@ pub async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<AttemptRecor
 const ALERT_COUNT: Stmt = Stmt::shared(
     "counting the alerts of a job",
     "SELECT COALESCE(SUM(alert_count), 0) AS alerts FROM scheduler_dlq_alert WHERE job_id = ?",
-);
+)
+// A sum is a decimal there.
+.mysql("SELECT CAST(COALESCE(SUM(alert_count), 0) AS SIGNED) AS alerts FROM scheduler_dlq_alert WHERE job_id = ?");
 
 /// How many alerts were recorded for a job.
 pub async fn alert_count(conn: &mut dyn Conn, id: JobId) -> Result<u64, StoreError> {

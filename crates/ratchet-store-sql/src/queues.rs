@@ -7,24 +7,32 @@ use ratchet_core::{QueueName, StoreError};
 
 use crate::conn::Conn;
 use crate::stmt::Stmt;
+use crate::submit::all_stored;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[PAUSE, RESUME, PAUSED, LIVE];
+pub(crate) const STATEMENTS: &[Stmt] = &[PAUSE, ENTER_PAUSED, RESUME, PAUSED, LIVE];
 
-const PAUSE: Stmt = Stmt::per_dialect(
+const PAUSE: Stmt = Stmt::shared(
     "pausing a queue",
-    "INSERT INTO scheduler_queue (name, paused, updated_at) VALUES (?, 1, /*now*/) \
-     ON CONFLICT (name) DO UPDATE SET paused = 1, updated_at = excluded.updated_at WHERE paused = 0",
+    "UPDATE scheduler_queue SET paused = /*yes*/, updated_at = /*now*/ WHERE name = ? AND paused = /*no*/",
+);
+
+const ENTER_PAUSED: Stmt = Stmt::shared(
+    "pausing a queue for the first time",
+    "INSERT INTO scheduler_queue (name, paused, updated_at) VALUES (?, /*yes*/, /*now*/) /*or_nothing*/",
 );
 
 /// Makes claims pass the queue by; `true` if it was not paused before.
 pub async fn pause(conn: &mut dyn Conn, queue: &QueueName) -> Result<bool, StoreError> {
-    Ok(conn.run(&PAUSE, vec![queue.as_str().into()]).await? == 1)
+    if conn.run(&PAUSE, vec![queue.as_str().into()]).await? == 1 {
+        return Ok(true);
+    }
+    all_stored(conn.run(&ENTER_PAUSED, vec![queue.as_str().into()]).await, 1)
 }
 
 const RESUME: Stmt = Stmt::shared(
     "resuming a queue",
-    "UPDATE scheduler_queue SET paused = 0, updated_at = /*now*/ WHERE name = ? AND paused = 1",
+    "UPDATE scheduler_queue SET paused = /*no*/, updated_at = /*now*/ WHERE name = ? AND paused = /*yes*/",
 );
 
 /// Lets the queue's jobs be claimed again; `true` if it was paused before.
@@ -32,7 +40,7 @@ pub async fn resume(conn: &mut dyn Conn, queue: &QueueName) -> Result<bool, Stor
     Ok(conn.run(&RESUME, vec![queue.as_str().into()]).await? == 1)
 }
 
-const PAUSED: Stmt = Stmt::shared("reading paused queues", "SELECT name FROM scheduler_queue WHERE paused = 1");
+const PAUSED: Stmt = Stmt::shared("reading paused queues", "SELECT name FROM scheduler_queue WHERE paused = /*yes*/");
 
 const LIVE: Stmt = Stmt::shared(
     "counting live jobs by queue",

@@ -46,15 +46,27 @@ macro_rules! record_columns {
 }
 pub(crate) use record_columns;
 
-pub(crate) const STATEMENTS: &[Stmt] =
-    &[FIND, FIND_BY_BUSINESS_KEY, FIND_BY_IDEMPOTENCY_KEY, READ_CLAIMED, READ_RUNNING];
+/// What a job is, and what its claim needs to know of its life; read by [`claimed`].
+macro_rules! claimed_columns {
+    () => {
+        concat!(
+            $crate::read::spec_columns!(),
+            ", q.version AS version, q.attempts AS attempts, q.crash_count AS crash_count, \
+             q.scheduled_time AS scheduled_time, q.deferred_until AS deferred_until, q.picked_at AS picked_at, \
+             q.last_error AS last_error"
+        )
+    };
+}
+pub(crate) use claimed_columns;
+
+pub(crate) const STATEMENTS: &[Stmt] = &[FIND, FIND_BY_BUSINESS_KEY, FIND_BY_IDEMPOTENCY_KEY, READ_RUNNING];
 
 const FIND: Stmt = Stmt::shared(
     "reading jobs",
     concat!(
         "SELECT ",
         record_columns!(),
-        " FROM scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE j.job_id IN (/*each*/?/*end*/)"
+        " FROM scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE j.job_id /*any*/"
     ),
 );
 
@@ -70,7 +82,7 @@ pub async fn find(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<JobRecord>, 
 
 /// Reads one job.
 pub(crate) async fn find_one(conn: &mut dyn Conn, id: JobId) -> Result<Option<JobRecord>, StoreError> {
-    conn.row(&FIND, vec![id.into()]).await?.map(|row| record_of(&row)).transpose()
+    conn.rows_in(&FIND, &[], &[id]).await?.first().map(record_of).transpose()
 }
 
 const FIND_BY_BUSINESS_KEY: Stmt = Stmt::shared(
@@ -97,31 +109,19 @@ fn one_id(row: Option<Row>, column: &'static str) -> Result<Option<JobId>, Store
     row.map(|row| row.fields().job_id(column)).transpose()
 }
 
-/// What a job is, and what its claim needs to know of its life.
-const READ_CLAIMED: Stmt = Stmt::shared(
-    "reading claimed jobs",
-    concat!(
-        "SELECT ",
-        spec_columns!(),
-        ", q.version AS version, q.attempts AS attempts, q.crash_count AS crash_count, \
-         q.scheduled_time AS scheduled_time, q.deferred_until AS deferred_until, q.picked_at AS picked_at, q.last_error AS last_error \
-         FROM scheduler_job_queue q JOIN scheduler_job j ON j.job_id = q.job_id \
-         WHERE q.job_id IN (/*each*/?/*end*/)"
-    ),
-);
-
-/// Reads the jobs that `node` has just claimed, in the order of the ids; those that this version cannot read are left out.
+/// Reads the rows of jobs that `node` has just claimed; and the ids of those that this version cannot read.
 ///
 /// Columns that a claim has just set or cleared are not read: a cell costs about as much as a comparison in the database.
-pub(crate) async fn claimed(conn: &mut dyn Conn, node: NodeId, ids: &[JobId]) -> Result<Vec<Claim>, StoreError> {
-    let mut found = HashMap::with_capacity(ids.len());
-    for row in conn.rows_in(&READ_CLAIMED, &[], ids).await? {
-        if let Some(job) = readable(claimed_record(&row, node)) {
-            found.insert(job.id, job);
+pub(crate) fn claimed(rows: &[Row], node: NodeId) -> Result<(HashMap<JobId, JobRecord>, Vec<JobId>), StoreError> {
+    let mut found = HashMap::with_capacity(rows.len());
+    let mut unreadable = Vec::new();
+    for row in rows {
+        match readable(claimed_record(row, node)) {
+            Some(job) => drop(found.insert(job.id, job)),
+            None => unreadable.push(row.fields().job_id("job_id")?),
         }
     }
-    let claim = |job: JobRecord| Claim { fence: Fence { job_id: job.id, version: job.version, node }, job };
-    Ok(ids.iter().filter_map(|id| found.remove(id)).map(claim).collect())
+    Ok((found, unreadable))
 }
 
 fn claimed_record(row: &Row, node: NodeId) -> Result<JobRecord, StoreError> {
@@ -156,7 +156,7 @@ const READ_RUNNING: Stmt = Stmt::shared(
         "SELECT ",
         record_columns!(),
         " FROM scheduler_job_queue q JOIN scheduler_job j ON j.job_id = q.job_id \
-         WHERE q.job_id IN (/*each*/?/*end*/)"
+         WHERE q.job_id /*any*/"
     ),
 );
 

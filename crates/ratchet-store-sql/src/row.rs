@@ -23,8 +23,8 @@ pub trait Cells: Send + Sync {
     fn bool(&self, index: usize) -> Result<Option<bool>, CellError>;
     /// Text or JSON.
     fn text(&self, index: usize) -> Result<Option<&str>, CellError>;
-    /// Bytes.
-    fn bytes(&self, index: usize) -> Result<Option<&[u8]>, CellError>;
+    /// The id of a job or a node.
+    fn id(&self, index: usize) -> Result<Option<Uuid>, CellError>;
     /// A point in time.
     fn time(&self, index: usize) -> Result<Option<Timestamp>, CellError>;
 }
@@ -89,8 +89,8 @@ impl<'r> Fields<'r> {
         bool / opt_bool -> bool;
         /// Text or JSON.
         text / opt_text -> &'r str;
-        /// Bytes.
-        bytes / opt_bytes -> &'r [u8];
+        /// The id of a job or a node.
+        id / opt_id -> Uuid;
         /// A point in time.
         time / opt_time -> Timestamp;
     }
@@ -120,7 +120,7 @@ impl<'r> Fields<'r> {
 
     /// The id of a job, if it is not NULL.
     pub fn opt_job_id(&mut self, column: &'static str) -> Result<Option<JobId>, StoreError> {
-        Ok(self.opt_uuid(column)?.map(JobId))
+        Ok(self.opt_id(column)?.map(JobId))
     }
 
     /// The id of a node.
@@ -130,7 +130,7 @@ impl<'r> Fields<'r> {
 
     /// The id of a node, if it is not NULL.
     pub fn opt_node_id(&mut self, column: &'static str) -> Result<Option<NodeId>, StoreError> {
-        Ok(self.opt_uuid(column)?.map(NodeId))
+        Ok(self.opt_id(column)?.map(NodeId))
     }
 
     /// The state of a job, if it is not NULL.
@@ -160,13 +160,6 @@ impl<'r> Fields<'r> {
         parse: impl FnOnce(&'r str) -> Result<T, E>,
     ) -> Result<T, StoreError> {
         self.opt_parsed(column, parse)?.ok_or_else(|| missing(column))
-    }
-
-    fn opt_uuid(&mut self, column: &'static str) -> Result<Option<Uuid>, StoreError> {
-        let Some(bytes) = self.opt_bytes(column)? else { return Ok(None) };
-        Uuid::from_slice(bytes)
-            .map(Some)
-            .map_err(|_| invalid(column, format!("an id has 16 bytes, this one {}", bytes.len())))
     }
 
     fn step(&mut self, column: &'static str) -> usize {

@@ -97,7 +97,7 @@ async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<(), Sto
 const LOCK: Stmt = Stmt::shared(
     "reading the rows of settled jobs",
     "SELECT job_id, status, version, picked_by, crash_count, last_error, business_key, scheduled_time \
-     FROM scheduler_job_queue WHERE job_id IN (/*each*/?/*end*/) /*for_update*/",
+     FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
 );
 
 /// A hot row, as far as settling needs it.
@@ -147,7 +147,7 @@ async fn lock(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<HashMap
 
 const WRITTEN_ATTEMPTS: Stmt = Stmt::shared(
     "looking whether settlements were written before",
-    "SELECT job_id, version, node_id, status FROM scheduler_job_execution WHERE job_id IN (/*each*/?/*end*/)",
+    "SELECT job_id, version, node_id, status FROM scheduler_job_execution WHERE job_id /*any*/",
 );
 
 /// Which of these settlements are already written, as far as their attempt's record tells.
@@ -240,38 +240,63 @@ pub(crate) async fn finish(conn: &mut dyn Conn, finished: &[Finished<'_>]) -> Re
     Ok(())
 }
 
-// Each database has its own way to update many rows with a value for each.
-const FINISH: Stmt = Stmt::per_dialect(
+// MySQL has no UPDATE … FROM; there the rows lead, in their order, and each job is found by its key.
+const FINISH: Stmt = Stmt::shared(
     "writing the ends of jobs",
     "WITH v (job_id, status, version, error, attempts, crash_count, scheduled_time, started_at, ended_at, duration_us, \
-     queue_wait_us, result) AS (VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/) \
+     queue_wait_us, result) AS (/*rows:id text int text int int time time time int int json*/) \
      UPDATE scheduler_job SET terminal_status = v.status, version = v.version, terminal_error = v.error, \
      total_attempts = v.attempts, crash_count = v.crash_count, scheduled_time = v.scheduled_time, \
      terminated_at = /*now*/, execution_start_time = v.started_at, execution_end_time = v.ended_at, \
      execution_duration_us = v.duration_us, queue_wait_us = v.queue_wait_us, job_result = v.result \
      FROM v WHERE scheduler_job.job_id = v.job_id",
+)
+.mysql(
+    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS status, ? AS version, ? AS error, ? AS attempts, \
+     ? AS crash_count, ? AS scheduled_time, ? AS started_at, ? AS ended_at, ? AS duration_us, ? AS queue_wait_us, \
+     ? AS result/*end*/) v \
+     STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id \
+     SET j.terminal_status = v.status, j.version = v.version, j.terminal_error = v.error, \
+     j.total_attempts = v.attempts, j.crash_count = v.crash_count, j.scheduled_time = v.scheduled_time, \
+     j.terminated_at = /*now*/, j.execution_start_time = v.started_at, j.execution_end_time = v.ended_at, \
+     j.execution_duration_us = v.duration_us, j.queue_wait_us = v.queue_wait_us, j.job_result = v.result",
 );
 
+// MySQL takes the hint for an index in this form only.
 const LEAVE_QUEUE: Stmt =
-    Stmt::shared("taking jobs out of the queue", "DELETE FROM scheduler_job_queue WHERE job_id IN (/*each*/?/*end*/)");
+    Stmt::shared("taking jobs out of the queue", "DELETE FROM scheduler_job_queue WHERE job_id /*any*/")
+        .mysql("DELETE q FROM scheduler_job_queue q /*by_id*/ WHERE q.job_id /*any*/");
 
-const FREE_BUSINESS_KEYS: Stmt = Stmt::per_dialect(
+const FREE_BUSINESS_KEYS: Stmt = Stmt::shared(
     "freeing business keys",
-    "DELETE FROM scheduler_business_key_reservation \
-     WHERE (business_key, owner_job_id) IN (VALUES /*each*/(?, ?)/*end*/)",
+    "DELETE FROM scheduler_business_key_reservation WHERE (business_key, owner_job_id) IN (/*rows:text id*/)",
+)
+.mysql(
+    "DELETE r FROM (/*union*/SELECT ? AS business_key, CAST(? AS BINARY(16)) AS owner_job_id/*end*/) v \
+     STRAIGHT_JOIN scheduler_business_key_reservation r FORCE INDEX (PRIMARY) \
+     ON r.business_key = v.business_key AND r.owner_job_id = v.owner_job_id",
 );
 
-// Each database has its own way to update many rows with a value for each.
-const GO_BACK: Stmt = Stmt::per_dialect(
+// See the ends of jobs.
+const GO_BACK: Stmt = Stmt::shared(
     "letting jobs wait again",
-    "WITH v (job_id, due_in, deferred_for, attempts, crash_count, probation, error) \
-     AS (VALUES /*each*/(?, ?, ?, ?, ?, ?, ?)/*end*/) \
+    "WITH v (job_id, due_in, deferred_for, attempts, crash_count, probation, error) AS (/*rows:id int int int int bool text*/) \
      UPDATE scheduler_job_queue SET status = /*state:pending*/, version = version + 1, \
-     scheduled_time = COALESCE(/*now*/ + v.due_in, scheduled_time), deferred = v.deferred_for IS NOT NULL, deferred_until = /*now*/ + v.deferred_for, \
-     attempts = COALESCE(v.attempts, scheduler_job_queue.attempts), crash_count = v.crash_count, \
-     probation = v.probation, last_error = COALESCE(v.error, last_error), \
+     scheduled_time = COALESCE(/*in:v.due_in*/, scheduled_time), deferred = v.deferred_for IS NOT NULL, \
+     deferred_until = /*in:v.deferred_for*/, attempts = COALESCE(v.attempts, scheduler_job_queue.attempts), \
+     crash_count = v.crash_count, probation = v.probation, last_error = COALESCE(v.error, last_error), \
      picked_by = NULL, picked_at = NULL, progress = NULL, updated_at = /*now*/ \
      FROM v WHERE scheduler_job_queue.job_id = v.job_id",
+)
+.mysql(
+    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS due_in, ? AS deferred_for, ? AS attempts, \
+     ? AS crash_count, ? AS probation, ? AS error/*end*/) v \
+     STRAIGHT_JOIN scheduler_job_queue q FORCE INDEX (PRIMARY) ON q.job_id = v.job_id \
+     SET q.status = /*state:pending*/, q.version = q.version + 1, \
+     q.scheduled_time = COALESCE(/*in:v.due_in*/, q.scheduled_time), q.deferred = v.deferred_for IS NOT NULL, \
+     q.deferred_until = /*in:v.deferred_for*/, q.attempts = COALESCE(v.attempts, q.attempts), \
+     q.crash_count = v.crash_count, q.probation = v.probation, q.last_error = COALESCE(v.error, q.last_error), \
+     q.picked_by = NULL, q.picked_at = NULL, q.progress = NULL, q.updated_at = /*now*/",
 );
 
 fn bind_go_back(accepted: &Accepted<'_>, values: &mut Vec<Value>) {
@@ -299,7 +324,7 @@ fn bind_go_back(accepted: &Accepted<'_>, values: &mut Vec<Value>) {
 const RECORD_ATTEMPTS: Stmt = Stmt::shared(
     "recording attempts",
     "INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, \
-     queue_wait_us, error_class, error_message) VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/",
+     queue_wait_us, error_class, error_message) /*rows:id int int id text time time int int text text*/",
 );
 
 /// Keeps the records of attempts.
@@ -324,12 +349,21 @@ pub(crate) async fn record_attempts(conn: &mut dyn Conn, attempts: &[&AttemptRec
 }
 
 /// An alert about the same job and error is recorded once in [`ALERT_QUIET`].
-const RECORD_ALERTS: Stmt = Stmt::per_dialect(
+const RECORD_ALERTS: Stmt = Stmt::shared(
     "recording alerts",
-    "INSERT INTO scheduler_dlq_alert (job_id, error_hash, alert_sent_at, alert_count) \
-     VALUES /*each*/(?, ?, /*now*/, 1)/*end*/ \
+    "WITH v (job_id, error_hash) AS (/*rows:id text*/) \
+     INSERT INTO scheduler_dlq_alert (job_id, error_hash, alert_sent_at, alert_count) \
+     SELECT v.job_id, v.error_hash, /*now*/, 1 FROM v WHERE 1 = 1 \
      ON CONFLICT (job_id, error_hash) DO UPDATE SET alert_sent_at = excluded.alert_sent_at, \
-     alert_count = alert_count + 1 WHERE alert_sent_at <= excluded.alert_sent_at - 3600000000",
+     alert_count = scheduler_dlq_alert.alert_count + 1 \
+     WHERE scheduler_dlq_alert.alert_sent_at <= /*ago:3600000000*/",
+)
+// No condition there; the count comes first because the assignments see each other in their order.
+.mysql(
+    "INSERT INTO scheduler_dlq_alert (job_id, error_hash, alert_sent_at, alert_count) \
+     VALUES /*each*/(?, ?, /*now*/, 1)/*end*/ ON DUPLICATE KEY UPDATE \
+     alert_count = alert_count + IF(alert_sent_at <= /*ago:3600000000*/, 1, 0), \
+     alert_sent_at = IF(alert_sent_at <= /*ago:3600000000*/, VALUES(alert_sent_at), alert_sent_at)",
 );
 
 const _: () = assert!(ALERT_QUIET.as_micros() == 3_600_000_000, "the statement above spells the quiet time");

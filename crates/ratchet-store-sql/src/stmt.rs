@@ -8,39 +8,61 @@ use ratchet_core::JobState;
 
 use crate::dialect::Dialect;
 
-/// A statement as it is written: one text for all databases, or one for each where they must differ.
+/// A statement as it is written: one text for all databases, or another one where a database must differ.
 ///
 /// Placeholders are `?` and never reused. Everything that differs is a token, written as a comment so that the text
-/// stays SQL that can be pasted into a shell:
+/// stays SQL that can be read:
 ///
 /// | token | becomes |
 /// |---|---|
-/// | `/*now*/` | the database's clock in microseconds |
-/// | `/*for_update*/` | the clause that locks the selected rows |
+/// | `/*now*/` | the database's clock |
+/// | `/*in:x*/`, `/*ago:x*/` | the clock plus or minus `x` microseconds |
+/// | `/*yes*/`, `/*no*/` | a truth value |
 /// | `/*state:running*/` | the stored name of a state, quoted |
+/// | `/*for_update*/` | the clause that locks the selected rows |
+/// | `/*skip_locked*/` | the same, passing over rows that another transaction has locked |
+/// | `/*by_id*/` | after a table: its rows are found by their primary key, whatever statistics say |
+/// | `/*or_nothing*/` | the clause that lets an insert pass over taken keys |
+/// | `/*any*/` | `IN (…)` or `= ANY (…)`: is one of a list of keys |
+/// | `/*rows:id int*/` | the rows of a list, here of an id and a number each, as a table |
 /// | `/*each*/ … /*end*/` | the part between, repeated with commas |
 /// | `/*union*/ … /*end*/` | the part between, repeated with UNION ALL |
 #[derive(Debug, Clone, Copy)]
 pub struct Stmt {
     doing: &'static str,
-    text: Text,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Text {
-    Shared(&'static str),
-    PerDialect { sqlite: &'static str },
+    shared: Option<&'static str>,
+    postgres: Option<&'static str>,
+    mysql: Option<&'static str>,
 }
 
 impl Stmt {
     /// One text for all databases; `doing` says in errors what was being done and is different for every statement.
     pub const fn shared(doing: &'static str, text: &'static str) -> Self {
-        Self { doing, text: Text::Shared(text) }
+        Self { doing, shared: Some(text), postgres: None, mysql: None }
     }
 
-    /// One text for each database; a comment beside it says why.
-    pub const fn per_dialect(doing: &'static str, sqlite: &'static str) -> Self {
-        Self { doing, text: Text::PerDialect { sqlite } }
+    /// A statement that only PostgreSQL has.
+    pub const fn only_postgres(doing: &'static str, text: &'static str) -> Self {
+        Self { doing, shared: None, postgres: Some(text), mysql: None }
+    }
+
+    /// Whether it runs on a database at all.
+    pub fn is_for(&self, dialect: Dialect) -> bool {
+        self.own_text(dialect).is_some()
+    }
+
+    /// The same with another text for PostgreSQL; a comment beside it says why.
+    #[must_use]
+    pub const fn postgres(mut self, text: &'static str) -> Self {
+        self.postgres = Some(text);
+        self
+    }
+
+    /// The same with another text for MySQL and MariaDB; a comment beside it says why.
+    #[must_use]
+    pub const fn mysql(mut self, text: &'static str) -> Self {
+        self.mysql = Some(text);
+        self
     }
 
     /// What the statement does, in a few words.
@@ -48,16 +70,23 @@ impl Stmt {
         self.doing
     }
 
-    /// Whether a part of it is repeated for a list.
+    /// Whether its text depends on the length of a list.
     pub fn repeats(&self, dialect: Dialect) -> bool {
-        self.text(dialect).contains("/*end*/")
+        let text = self.text(dialect);
+        text.contains("/*end*/") || (!dialect.has_arrays() && (text.contains("/*rows:") || text.contains("/*any*/")))
     }
 
     fn text(&self, dialect: Dialect) -> &'static str {
-        match (self.text, dialect) {
-            (Text::Shared(text), _) => text,
-            (Text::PerDialect { sqlite }, Dialect::Sqlite) => sqlite,
-        }
+        self.own_text(dialect).unwrap_or_else(|| panic!("{:?} is not for {dialect:?}", self.doing))
+    }
+
+    fn own_text(&self, dialect: Dialect) -> Option<&'static str> {
+        let own = match dialect {
+            Dialect::Sqlite => None,
+            Dialect::Postgres => self.postgres,
+            Dialect::Mysql => self.mysql,
+        };
+        own.or(self.shared)
     }
 }
 
@@ -103,40 +132,86 @@ impl Texts {
 }
 
 fn render(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
+    let filled = fill(text, dialect, offset_us, count);
+    if dialect.numbers_placeholders() { numbered(&filled) } else { filled }
+}
+
+/// Fills the tokens in.
+fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, token, after)) = next_token(rest) {
         out.push_str(before);
         rest = after;
-        let between = match token {
-            "now" => {
-                out.push_str(&dialect.now(offset_us));
-                continue;
+        let now = || dialect.now(offset_us);
+        let (name, argument) = token.split_once(':').unwrap_or((token, ""));
+        match name {
+            "now" => out.push_str(&now()),
+            "in" => out.push_str(&dialect.moved(&now(), '+', argument)),
+            "ago" => out.push_str(&dialect.moved(&now(), '-', argument)),
+            "yes" => out.push_str(dialect.truth(true)),
+            "no" => out.push_str(dialect.truth(false)),
+            "for_update" if dialect.locks_rows() => out.push_str("FOR UPDATE"),
+            "skip_locked" if dialect.locks_rows() => out.push_str("FOR UPDATE SKIP LOCKED"),
+            "for_update" | "skip_locked" => {}
+            "by_id" => out.push_str(dialect.by_id()),
+            "or_nothing" => out.push_str(dialect.or_nothing()),
+            "any" if dialect.has_arrays() => out.push_str("= ANY (?)"),
+            "any" => {
+                let _ = write!(out, "IN ({})", repeated("?", ", ", count));
             }
-            "for_update" => {
-                out.push_str(dialect.for_update());
-                continue;
+            "rows" => {
+                if dialect.has_arrays() {
+                    let arrays: Vec<_> = argument.split(' ').map(|kind| format!("?::{}[]", array_of(kind))).collect();
+                    let _ = write!(out, "SELECT * FROM unnest({})", arrays.join(", "));
+                } else {
+                    let row = format!("({})", repeated("?", ", ", argument.split(' ').count()));
+                    let _ = write!(out, "VALUES {}", repeated(&row, ", ", count));
+                }
             }
-            "each" => ", ",
-            "union" => " UNION ALL ",
-            _ => {
-                let state = token.strip_prefix("state:").and_then(|name| name.parse::<JobState>().ok());
-                let state = state.unwrap_or_else(|| panic!("the token /*{token}*/ is one of those that Stmt lists"));
+            "each" | "union" => {
+                let (part, after) = rest.split_once("/*end*/").expect("a repeated part has an end");
+                let part = fill(part, dialect, offset_us, 1);
+                out.push_str(&repeated(&part, if name == "each" { ", " } else { " UNION ALL " }, count));
+                rest = after;
+            }
+            "state" => {
+                let state: JobState =
+                    argument.parse().unwrap_or_else(|_| panic!("/*{token}*/ names one of the states"));
                 let _ = write!(out, "'{state}'");
-                continue;
             }
-        };
-        let (part, after) = rest.split_once("/*end*/").expect("a repeated part has an end");
-        let part = render(part, dialect, offset_us, 1);
-        for index in 0..count {
-            if index > 0 {
-                out.push_str(between);
-            }
-            out.push_str(&part);
+            _ => panic!("the token /*{token}*/ is one of those that Stmt lists"),
         }
-        rest = after;
     }
     out.push_str(rest);
+    out
+}
+
+/// The type whose array holds a column of a list.
+fn array_of(kind: &str) -> &'static str {
+    match kind {
+        "id" => "uuid",
+        "text" => "text",
+        "json" => "jsonb",
+        "int" => "bigint",
+        "real" => "double precision",
+        "bool" => "boolean",
+        "time" => "timestamptz",
+        _ => panic!("{kind} is one of the kinds of values"),
+    }
+}
+
+fn repeated(part: &str, between: &str, count: usize) -> String {
+    vec![part; count].join(between)
+}
+
+/// `?` becomes `$1`, `$2`, …; no statement has one in a string.
+fn numbered(text: &str) -> String {
+    let mut parts = text.split('?');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for (index, part) in parts.enumerate() {
+        let _ = write!(out, "${}{part}", index + 1);
+    }
     out
 }
 
@@ -152,15 +227,39 @@ mod tests {
 
     #[test]
     fn tokens_become_what_the_table_says() {
-        let check = |text: &str, count, expected: &str| assert_eq!(render(text, Dialect::Sqlite, 0, count), expected);
-        check("a = ?", 1, "a = ?");
-        check("s = /*state:running*/ /*for_update*/", 1, "s = 'RUNNING' ");
-        check("IN (/*each*/?/*end*/) AND b = ?", 3, "IN (?, ?, ?) AND b = ?");
+        let check = |text: &str, count, sqlite: &str, postgres: &str, mysql: &str| {
+            assert_eq!(render(text, Dialect::Sqlite, 0, count), sqlite);
+            assert_eq!(render(text, Dialect::Postgres, 0, count), postgres);
+            assert_eq!(render(text, Dialect::Mysql, 0, count), mysql);
+        };
+        check("a = ? AND b = ?", 1, "a = ? AND b = ?", "a = $1 AND b = $2", "a = ? AND b = ?");
+        check("s = /*state:running*/", 1, "s = 'RUNNING'", "s = 'RUNNING'", "s = 'RUNNING'");
+        check("/*for_update*/", 1, "", "FOR UPDATE", "FOR UPDATE");
+        check("/*skip_locked*/", 1, "", "FOR UPDATE SKIP LOCKED", "FOR UPDATE SKIP LOCKED");
+        check("/*or_nothing*/", 1, "ON CONFLICT DO NOTHING", "ON CONFLICT DO NOTHING", "");
+        check("a = /*yes*/ AND b = /*no*/", 1, "a = 1 AND b = 0", "a = TRUE AND b = FALSE", "a = 1 AND b = 0");
         check(
-            "/*union*/SELECT /*state:pending*/, ?/*end*/ LIMIT 1",
-            2,
-            "SELECT 'PENDING', ? UNION ALL SELECT 'PENDING', ? LIMIT 1",
+            "a /*any*/ AND b = ?",
+            3,
+            "a IN (?, ?, ?) AND b = ?",
+            "a = ANY ($1) AND b = $2",
+            "a IN (?, ?, ?) AND b = ?",
         );
-        assert!(render("/*now*/", Dialect::Sqlite, 7, 1).ends_with("+ 7)"));
+        check(
+            "INSERT INTO t (a, b) /*rows:id int*/",
+            2,
+            "INSERT INTO t (a, b) VALUES (?, ?), (?, ?)",
+            "INSERT INTO t (a, b) SELECT * FROM unnest($1::uuid[], $2::bigint[])",
+            "INSERT INTO t (a, b) VALUES (?, ?), (?, ?)",
+        );
+        check("/*each*/(?, 1)/*end*/", 2, "(?, 1), (?, 1)", "($1, 1), ($2, 1)", "(?, 1), (?, 1)");
+        let union = "SELECT 'PENDING', ? UNION ALL SELECT 'PENDING', ? LIMIT 1";
+        let numbered = "SELECT 'PENDING', $1 UNION ALL SELECT 'PENDING', $2 LIMIT 1";
+        check("/*union*/SELECT /*state:pending*/, ?/*end*/ LIMIT 1", 2, union, numbered, union);
+        let mysql = |text| render(text, Dialect::Mysql, 0, 1);
+        assert_eq!(mysql("/*in:v.x*/"), "(UTC_TIMESTAMP(6) + INTERVAL v.x MICROSECOND)");
+        let postgres = |text| render(text, Dialect::Postgres, 7, 1);
+        assert_eq!(postgres("/*now*/"), "(clock_timestamp() + 7 * INTERVAL '1 microsecond')");
+        assert!(render("/*ago:?*/", Dialect::Sqlite, 7, 1).ends_with("+ 7) - ?)"));
     }
 }

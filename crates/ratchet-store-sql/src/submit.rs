@@ -1,12 +1,13 @@
 //! Putting jobs in.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
 use ratchet_core::{BusinessKey, Due, ErrorKind, JobId, JobState, NewJob, StartState, StoreError, Timestamp, clock};
 
 use crate::cluster::database_time;
 use crate::conn::Conn;
+use crate::dialect::Dialect;
 use crate::read::json_of;
 use crate::stmt::Stmt;
 use crate::value::{Value, micros};
@@ -21,54 +22,128 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     STORED_IDS,
     IDEMPOTENCY_OWNERS,
     BUSINESS_KEY_HOLDERS,
+    LATEST_IDS,
+    LATEST_IDEMPOTENCY_OWNERS,
+    LATEST_BUSINESS_KEY_HOLDERS,
+    SUBMIT_PLAIN,
 ];
 
 const DOING: &str = "submitting jobs";
 
+/// Whether the jobs of these units can be stored by one statement: [`submit_plain`].
+pub fn is_plain(dialect: Dialect, units: &[SubmitUnit]) -> bool {
+    let plain = |job: &NewJob| {
+        job.idempotency_key.is_none()
+            && job.business_key.is_none()
+            && job.spec.tags.is_empty()
+            && ColdRow::is_plain(job)
+    };
+    dialect == Dialect::Postgres && units.iter().flat_map(|unit| &unit.jobs).all(plain)
+}
+
+/// Stores plain jobs by one statement. One that is already there was submitted again after a lost reply.
+pub async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+    let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
+    conn.run_each(&SUBMIT_PLAIN, &jobs, |job, values| {
+        ColdRow::bind_plain(job, values);
+        values.push(state_at_start(job).into());
+        values.extend(match job.due {
+            Due::At(time) => [Value::Time(Some(time)), Value::Int(None)],
+            Due::After(delay) => [Value::Time(None), Value::micros(delay)],
+        });
+    })
+    .await?;
+    Ok(all_created(units))
+}
+
+// The hot path of a single submit: one statement is one round trip and its own transaction. Others have no way to write
+// two tables in one statement.
+const SUBMIT_PLAIN: Stmt = Stmt::only_postgres(
+    "storing plain jobs at once",
+    "WITH t AS MATERIALIZED (SELECT /*now*/ AS now), \
+     v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::jsonb[], \
+     ?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::timestamptz[], ?::bigint[]) \
+     AS v (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, backoff_param_us, status, \
+     scheduled_time, delay_us)), \
+     stored AS (INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, \
+     backoff_policy, backoff_param_us, created_at) \
+     SELECT v.job_id, v.kind, v.queue, v.job_type, v.priority, v.payload, v.max_retries, v.backoff_policy, \
+     v.backoff_param_us, t.now FROM v, t ON CONFLICT DO NOTHING RETURNING job_id) \
+     INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) \
+     SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
+     COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now \
+     FROM t, v JOIN stored ON stored.job_id = v.job_id",
+);
+
 /// Stores all jobs of all units in a few statements, on the assumption that every id and every key is free.
 ///
-/// `None` if one is not: the caller then rolls back and goes through [`submit_carefully`].
-pub async fn submit_in_bulk(
-    conn: &mut dyn Conn,
-    units: &[SubmitUnit],
-) -> Result<Option<Vec<SubmitOutcome>>, StoreError> {
+/// A [`Conflict`](ErrorKind::Conflict) if one is not: the caller then rolls back and goes through [`submit_carefully`].
+pub async fn submit_in_bulk(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
     if !insert(conn, &jobs).await? {
-        return Ok(None);
+        return Err(StoreError::new(ErrorKind::Conflict, DOING, "an id or a key is taken"));
     }
-    let created = |unit: &SubmitUnit| Ok(unit.jobs.iter().map(|job| Submitted::Created(job.id)).collect());
-    Ok(Some(units.iter().map(created).collect()))
+    Ok(all_created(units))
 }
+
+fn all_created(units: &[SubmitUnit]) -> Vec<SubmitOutcome> {
+    let created = |unit: &SubmitUnit| Ok(unit.jobs.iter().map(|job| Submitted::Created(job.id)).collect());
+    units.iter().map(created).collect()
+}
+
+/// How often a careful submit looks again after another transaction was quicker.
+const LOOKS_MAX: usize = 3;
 
 /// Finds out which ids and keys are taken, decides unit by unit, then stores what can be stored.
 ///
-/// Changes nothing for a refused unit, so it needs no rollback and fits in a caller's own transaction.
+/// Changes nothing for a refused unit and never spoils the transaction, so it fits in a caller's own.
 pub async fn submit_carefully(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
-    let mut taken = Taken::read(conn, &jobs).await?;
-    let mut accepted = Vec::new();
-    let outcomes = units.iter().map(|unit| taken.decide(unit.jobs.iter(), &mut accepted)).collect();
-    insert_free(conn, &accepted).await?;
-    Ok(outcomes)
+    for look in 1..=LOOKS_MAX {
+        let mut taken = Taken::read(conn, &jobs, look > 1).await?;
+        let mut accepted = Vec::new();
+        let outcomes = units.iter().map(|unit| taken.decide(unit.jobs.iter(), &mut accepted)).collect();
+        if insert_or_undo(conn, &accepted).await? {
+            return Ok(outcomes);
+        }
+    }
+    Err(too_busy())
+}
+
+/// Stores jobs; if an id or a key is taken after all, undoes what was stored of them and says `false`.
+async fn insert_or_undo(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool, StoreError> {
+    if jobs.is_empty() {
+        return Ok(true);
+    }
+    conn.run(&MARK, vec![]).await?;
+    if insert(conn, jobs).await? {
+        conn.run(&FORGET_MARK, vec![]).await?;
+        return Ok(true);
+    }
+    conn.run(&UNDO, vec![]).await?;
+    conn.run(&FORGET_MARK, vec![]).await?;
+    Ok(false)
+}
+
+// Not in the list of statements: not every database prepares them outside of a transaction.
+const MARK: Stmt = Stmt::shared("marking the place before a submit", "SAVEPOINT ratchet_submit");
+const UNDO: Stmt = Stmt::shared("undoing a submit", "ROLLBACK TO SAVEPOINT ratchet_submit");
+const FORGET_MARK: Stmt = Stmt::shared("forgetting the place before a submit", "RELEASE SAVEPOINT ratchet_submit");
+
+fn too_busy() -> StoreError {
+    let problem = "other transactions store the same ids or keys at this moment; submit again";
+    StoreError::new(ErrorKind::Transient, DOING, problem)
 }
 
 /// Stores jobs that follow from a settlement; those that are already there, by id or idempotency key, are left out.
 pub(crate) async fn submit_following(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<(), StoreError> {
-    let mut taken = Taken::read(conn, jobs).await?;
+    let mut taken = Taken::read(conn, jobs, false).await?;
     let mut accepted = Vec::new();
     for job in jobs {
         taken.decide(std::iter::once(*job), &mut accepted)?;
     }
-    insert_free(conn, &accepted).await
-}
-
-/// Stores jobs whose ids and keys were just found to be free.
-async fn insert_free(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<(), StoreError> {
-    if insert(conn, jobs).await? {
-        return Ok(());
-    }
-    let problem = "another process stored the same id or key at this moment; submit again";
-    Err(StoreError::new(ErrorKind::Transient, DOING, problem))
+    // The settlement is rolled back with it, and tried again.
+    if insert(conn, &accepted).await? { Ok(()) } else { Err(too_busy()) }
 }
 
 /// Stores jobs whose ids and keys are free; `false` if one was not, and then some may have been stored.
@@ -83,7 +158,7 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
         values.push(Value::opt_text(job.idempotency_key.as_ref().map(AsRef::as_ref)));
         values.extend([job.id.into(), now.into()]);
     };
-    if conn.run_each(&TAKE_IDEMPOTENCY_KEYS, &keyed, bind).await? < keyed.len() as u64 {
+    if !all_stored(conn.run_each(&TAKE_IDEMPOTENCY_KEYS, &keyed, bind).await, keyed.len())? {
         return Ok(false);
     }
     let keyed: Vec<_> = jobs.iter().filter(|job| job.business_key.is_some()).collect();
@@ -91,48 +166,64 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
         values.push(Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)));
         values.extend([job.id.into(), now.into()]);
     };
-    if conn.run_each(&TAKE_BUSINESS_KEYS, &keyed, bind).await? < keyed.len() as u64 {
+    if !all_stored(conn.run_each(&TAKE_BUSINESS_KEYS, &keyed, bind).await, keyed.len())? {
         return Ok(false);
     }
-    let rows = jobs.iter().map(|job| ColdRow::of(job, now)).collect::<Result<Vec<_>, _>>()?;
-    let stored = if rows.iter().all(ColdRow::is_plain) {
-        conn.run_each(&INSERT_PLAIN_JOBS, &rows, ColdRow::bind_plain).await?
+    let stored = if jobs.iter().all(|job| ColdRow::is_plain(job)) {
+        let bind = |job: &&NewJob, values: &mut Vec<Value>| {
+            ColdRow::bind_plain(job, values);
+            values.push(now.into());
+        };
+        conn.run_each(&INSERT_PLAIN_JOBS, jobs, bind).await
     } else {
-        conn.run_each(&INSERT_JOBS, &rows, ColdRow::bind).await?
+        let rows = jobs.iter().map(|job| ColdRow::of(job, now)).collect::<Result<Vec<_>, _>>()?;
+        conn.run_each(&INSERT_JOBS, &rows, ColdRow::bind).await
     };
-    if stored < rows.len() as u64 {
+    if !all_stored(stored, jobs.len())? {
         return Ok(false);
     }
     conn.run_each(&INSERT_QUEUE, jobs, |job, values| bind_hot(job, now, values)).await?;
-    let tags: Vec<(JobId, &str)> =
+    let tags: BTreeSet<(JobId, &str)> =
         jobs.iter().flat_map(|job| job.spec.tags.iter().map(|tag| (job.id, tag.as_str()))).collect();
+    let tags: Vec<_> = tags.into_iter().collect();
     conn.run_each(&INSERT_TAGS, &tags, |(id, tag), values| values.extend([(*tag).into(), (*id).into()])).await?;
     Ok(true)
+}
+
+/// Whether an insert that passes over taken keys has stored everything.
+pub(crate) fn all_stored(inserted: Result<u64, StoreError>, expected: usize) -> Result<bool, StoreError> {
+    match inserted {
+        Ok(stored) => Ok(stored == expected as u64),
+        // A database without ON CONFLICT refuses the statement; the transaction goes on.
+        Err(error) if *error.kind() == ErrorKind::Conflict => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 const TAKE_IDEMPOTENCY_KEYS: Stmt = Stmt::shared(
     "taking idempotency keys",
     "INSERT INTO scheduler_idempotency_key (idempotency_key, original_job_id, reserved_at) \
-     VALUES /*each*/(?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
+     /*rows:text id time*/ /*or_nothing*/",
 );
 
 const TAKE_BUSINESS_KEYS: Stmt = Stmt::shared(
     "taking business keys",
     "INSERT INTO scheduler_business_key_reservation (business_key, owner_job_id, reserved_at) \
-     VALUES /*each*/(?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
+     /*rows:text id time*/ /*or_nothing*/",
 );
 
 /// Takes the business key of one job again; `false` if another job holds it.
 pub(crate) async fn take_business_key(conn: &mut dyn Conn, key: &str, id: JobId) -> Result<bool, StoreError> {
     let now = database_time(conn).await?;
-    Ok(conn.run(&TAKE_BUSINESS_KEYS, vec![key.into(), id.into(), now.into()]).await? == 1)
+    let bind = |key: &&str, values: &mut Vec<Value>| values.extend([(*key).into(), id.into(), now.into()]);
+    all_stored(conn.run_each(&TAKE_BUSINESS_KEYS, &[key], bind).await, 1)
 }
 
 // Most jobs use none of the optional columns: half the values to bind.
 const INSERT_PLAIN_JOBS: Stmt = Stmt::shared(
     "storing plain jobs",
     "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
-     backoff_param_us, created_at) VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
+     backoff_param_us, created_at) /*rows:id text text text int json int text int time*/ /*or_nothing*/",
 );
 
 const INSERT_JOBS: Stmt = Stmt::shared(
@@ -140,7 +231,7 @@ const INSERT_JOBS: Stmt = Stmt::shared(
     "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
      backoff_param_us, created_at, params, tags, timeout_us, resource_name, caller_principal, idempotency_key, \
      business_key, on_success, on_failure, origin) \
-     VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*end*/ ON CONFLICT DO NOTHING",
+     /*rows:id text text text int json int text int time json json int text text text text json json json*/ /*or_nothing*/",
 );
 
 /// A job as its cold row holds it.
@@ -170,29 +261,39 @@ impl<'a> ColdRow<'a> {
         Ok(Self { job, now, optional })
     }
 
-    /// Whether it uses none of the optional columns.
-    fn is_plain(&self) -> bool {
-        self.optional.iter().all(Value::is_null)
+    /// Whether a job uses none of the optional columns.
+    fn is_plain(job: &NewJob) -> bool {
+        let NewJob { spec, idempotency_key, business_key, on_success, on_failure, origin, .. } = job;
+        spec.params.is_empty()
+            && spec.tags.is_empty()
+            && spec.timeout.is_none()
+            && spec.resource.is_none()
+            && spec.principal.is_none()
+            && idempotency_key.is_none()
+            && business_key.is_none()
+            && on_success.is_none()
+            && on_failure.is_none()
+            && origin.is_none()
     }
 
-    fn bind_plain(&self, values: &mut Vec<Value>) {
-        let spec = &self.job.spec;
+    fn bind_plain(job: &NewJob, values: &mut Vec<Value>) {
+        let spec = &job.spec;
         values.extend([
-            self.job.id.into(),
+            job.id.into(),
             spec.kind.as_str().into(),
             spec.queue.as_str().into(),
-            self.job.job_type.as_str().into(),
+            job.job_type.as_str().into(),
             Value::count(spec.priority.level()),
             (&spec.payload).into(),
             Value::count(spec.max_retries),
             spec.backoff.as_str().into(),
             Value::micros(spec.backoff.base()),
-            self.now.into(),
         ]);
     }
 
     fn bind(&self, values: &mut Vec<Value>) {
-        self.bind_plain(values);
+        Self::bind_plain(self.job, values);
+        values.push(self.now.into());
         values.extend_from_slice(&self.optional);
     }
 }
@@ -200,21 +301,24 @@ impl<'a> ColdRow<'a> {
 const INSERT_QUEUE: Stmt = Stmt::shared(
     "queueing jobs",
     "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, updated_at) \
-     VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?)/*end*/",
+     /*rows:id text text text int time text time*/",
 );
 
-fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
-    let state = match job.start {
+fn state_at_start(job: &NewJob) -> JobState {
+    match job.start {
         StartState::Ready => JobState::Pending,
         StartState::Waiting => JobState::Waiting,
-    };
+    }
+}
+
+fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
     let scheduled_time = match job.due {
         Due::At(time) => time,
         Due::After(delay) => clock::later(now, delay),
     };
     values.extend([
         job.id.into(),
-        state.into(),
+        state_at_start(job).into(),
         job.spec.queue.as_str().into(),
         job.spec.kind.as_str().into(),
         Value::count(job.spec.priority.level()),
@@ -224,11 +328,7 @@ fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
     ]);
 }
 
-// A tag that is on a job twice is found once.
-const INSERT_TAGS: Stmt = Stmt::shared(
-    "tagging jobs",
-    "INSERT INTO scheduler_job_tag (tag, job_id) VALUES /*each*/(?, ?)/*end*/ ON CONFLICT DO NOTHING",
-);
+const INSERT_TAGS: Stmt = Stmt::shared("tagging jobs", "INSERT INTO scheduler_job_tag (tag, job_id) /*rows:text id*/");
 
 /// Ids and keys that are taken, by what is stored and by the units decided so far.
 #[derive(Default)]
@@ -239,19 +339,25 @@ struct Taken {
 }
 
 impl Taken {
-    async fn read(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<Self, StoreError> {
+    /// Reads what is taken; `latest` if this transaction may not see it otherwise, because it began before.
+    async fn read(conn: &mut dyn Conn, jobs: &[&NewJob], latest: bool) -> Result<Self, StoreError> {
+        let [stored_ids, idempotency_owners, business_key_holders] = if latest {
+            [LATEST_IDS, LATEST_IDEMPOTENCY_OWNERS, LATEST_BUSINESS_KEY_HOLDERS]
+        } else {
+            [STORED_IDS, IDEMPOTENCY_OWNERS, BUSINESS_KEY_HOLDERS]
+        };
         let mut taken = Self::default();
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-        for row in conn.rows_in(&STORED_IDS, &[], &ids).await? {
+        for row in conn.rows_in(&stored_ids, &[], &ids).await? {
             taken.ids.insert(row.fields().job_id("job_id")?);
         }
         let keys: Vec<&str> = jobs.iter().filter_map(|job| job.idempotency_key.as_ref()).map(AsRef::as_ref).collect();
-        for row in conn.rows_in(&IDEMPOTENCY_OWNERS, &[], &keys).await? {
+        for row in conn.rows_in(&idempotency_owners, &[], &keys).await? {
             let mut fields = row.fields();
             taken.idempotency.insert(fields.text("idempotency_key")?.to_owned(), fields.job_id("original_job_id")?);
         }
         let keys: Vec<&str> = jobs.iter().filter_map(|job| job.business_key.as_ref()).map(AsRef::as_ref).collect();
-        for row in conn.rows_in(&BUSINESS_KEY_HOLDERS, &[], &keys).await? {
+        for row in conn.rows_in(&business_key_holders, &[], &keys).await? {
             let mut fields = row.fields();
             taken.business.insert(fields.text("business_key")?.to_owned(), fields.job_id("owner_job_id")?);
         }
@@ -312,17 +418,41 @@ impl Taken {
     }
 }
 
-const STORED_IDS: Stmt = Stmt::shared(
-    "looking for jobs that are already stored",
-    "SELECT job_id FROM scheduler_job WHERE job_id IN (/*each*/?/*end*/)",
-);
+const STORED_IDS: Stmt =
+    Stmt::shared("looking for jobs that are already stored", "SELECT job_id FROM scheduler_job WHERE job_id /*any*/");
 
 const IDEMPOTENCY_OWNERS: Stmt = Stmt::shared(
     "looking for idempotency keys that are taken",
-    "SELECT idempotency_key, original_job_id FROM scheduler_idempotency_key WHERE idempotency_key IN (/*each*/?/*end*/)",
+    "SELECT idempotency_key, original_job_id FROM scheduler_idempotency_key WHERE idempotency_key /*any*/",
 );
 
 const BUSINESS_KEY_HOLDERS: Stmt = Stmt::shared(
     "looking for business keys that are held",
-    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key IN (/*each*/?/*end*/)",
+    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key /*any*/",
+);
+
+// A caller's transaction on MySQL may be REPEATABLE READ, where only a locking read sees what was committed since. Not at
+// the first look: of keys that nobody has it would lock the gaps.
+const LATEST_IDS: Stmt = Stmt::shared(
+    "looking again for jobs that are already stored",
+    "SELECT job_id FROM scheduler_job WHERE job_id /*any*/",
+)
+.mysql("SELECT job_id FROM scheduler_job WHERE job_id /*any*/ LOCK IN SHARE MODE");
+
+const LATEST_IDEMPOTENCY_OWNERS: Stmt = Stmt::shared(
+    "looking again for idempotency keys that are taken",
+    "SELECT idempotency_key, original_job_id FROM scheduler_idempotency_key WHERE idempotency_key /*any*/",
+)
+.mysql(
+    "SELECT idempotency_key, original_job_id FROM scheduler_idempotency_key WHERE idempotency_key /*any*/ \
+     LOCK IN SHARE MODE",
+);
+
+const LATEST_BUSINESS_KEY_HOLDERS: Stmt = Stmt::shared(
+    "looking again for business keys that are held",
+    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key /*any*/",
+)
+.mysql(
+    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key /*any*/ \
+     LOCK IN SHARE MODE",
 );

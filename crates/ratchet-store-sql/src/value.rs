@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::{JobId, JobState, JsonText, NodeId};
+use uuid::Uuid;
 
 /// A value that is bound to a statement.
 ///
@@ -17,12 +18,14 @@ pub enum Value {
     Bool(Option<bool>),
     /// Text.
     Text(Option<Arc<str>>),
-    /// Bytes; ids are sixteen of them.
-    Bytes(Option<Vec<u8>>),
+    /// The id of a job or a node.
+    Id(Option<Uuid>),
     /// A point in time, with microsecond precision.
     Time(Option<Timestamp>),
     /// JSON text.
     Json(Option<Arc<str>>),
+    /// A list of values of one kind, for a database that has arrays.
+    List(Vec<Value>),
 }
 
 impl Value {
@@ -38,8 +41,9 @@ impl Value {
             Self::Real(value) => value.is_none(),
             Self::Bool(value) => value.is_none(),
             Self::Text(value) | Self::Json(value) => value.is_none(),
-            Self::Bytes(value) => value.is_none(),
+            Self::Id(value) => value.is_none(),
             Self::Time(value) => value.is_none(),
+            Self::List(_) => false,
         }
     }
 
@@ -84,13 +88,13 @@ impl From<JobState> for Value {
 
 impl From<JobId> for Value {
     fn from(id: JobId) -> Self {
-        Self::Bytes(Some(id.as_bytes().to_vec()))
+        Self::Id(Some(id.0))
     }
 }
 
 impl From<NodeId> for Value {
     fn from(id: NodeId) -> Self {
-        Self::Bytes(Some(id.as_bytes().to_vec()))
+        Self::Id(Some(id.0))
     }
 }
 

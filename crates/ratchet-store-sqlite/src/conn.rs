@@ -1,41 +1,16 @@
 //! The narrow waist of `ratchet-store-sql` over sqlx.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ratchet_core::StoreError;
-use ratchet_store_sql::{CellError, Cells, Conn, Row, Texts, Value};
+use ratchet_store_sql::{CellError, Cells, Conn, Counters, Row, Texts, Value};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Column as _, Executor as _, Row as _, SqliteConnection};
+use uuid::Uuid;
 
 use crate::error::store_error;
-
-/// How much a store has asked of its database, for tests and benchmarks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Statements that were run, without BEGIN and COMMIT.
-    pub statements: u64,
-    /// Transactions that were committed.
-    pub commits: u64,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    statements: AtomicU64,
-    commits: AtomicU64,
-}
-
-impl Counters {
-    pub(crate) fn count_commit(&self) {
-        self.commits.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn read(&self) -> Counts {
-        Counts { statements: self.statements.load(Ordering::Relaxed), commits: self.commits.load(Ordering::Relaxed) }
-    }
-}
 
 /// A connection for the length of a few statements.
 pub(crate) struct Session<'a> {
@@ -51,7 +26,7 @@ impl Conn for Session<'_> {
     }
 
     async fn execute(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError> {
-        self.counters.statements.fetch_add(1, Ordering::Relaxed);
+        self.counters.count_statement();
         let arguments = arguments(values).map_err(|error| store_error(doing, sqlx::Error::Encode(error)))?;
         let query = sqlx::query_with(AssertSqlSafe(text), arguments);
         let result = self.conn.execute(query).await.map_err(|error| store_error(doing, error))?;
@@ -59,7 +34,7 @@ impl Conn for Session<'_> {
     }
 
     async fn fetch(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
-        self.counters.statements.fetch_add(1, Ordering::Relaxed);
+        self.counters.count_statement();
         let arguments = arguments(values).map_err(|error| store_error(doing, sqlx::Error::Encode(error)))?;
         let query = sqlx::query_with(AssertSqlSafe(text), arguments);
         let rows = self.conn.fetch_all(query).await.map_err(|error| store_error(doing, error))?;
@@ -76,8 +51,9 @@ fn arguments(values: Vec<Value>) -> Result<SqliteArguments, sqlx::error::BoxDynE
             Value::Real(real) => arguments.add(real)?,
             Value::Bool(bool) => arguments.add(bool)?,
             Value::Text(text) | Value::Json(text) => arguments.add(text)?,
-            Value::Bytes(bytes) => arguments.add(bytes)?,
+            Value::Id(id) => arguments.add(id.map(|id| id.as_bytes().to_vec()))?,
             Value::Time(time) => arguments.add(time.map(Timestamp::as_microsecond))?,
+            Value::List(_) => return Err("SQLite has no arrays".into()),
         }
     }
     Ok(arguments)
@@ -106,8 +82,9 @@ impl Cells for SqliteCells {
         Ok(self.0.try_get_unchecked(index)?)
     }
 
-    fn bytes(&self, index: usize) -> Result<Option<&[u8]>, CellError> {
-        Ok(self.0.try_get_unchecked(index)?)
+    fn id(&self, index: usize) -> Result<Option<Uuid>, CellError> {
+        let bytes: Option<&[u8]> = self.0.try_get_unchecked(index)?;
+        Ok(bytes.map(Uuid::from_slice).transpose()?)
     }
 
     fn time(&self, index: usize) -> Result<Option<Timestamp>, CellError> {

@@ -1,12 +1,16 @@
 //! Submitting and completing in a caller's own transaction.
 
+use std::sync::LazyLock;
+
+#[cfg(doc)]
+use ratchet_core::ErrorKind;
+use ratchet_core::StoreError;
 use ratchet_core::prepare::{PrepareCompletion, PrepareSubmit};
-use ratchet_core::{ErrorKind, Settled, StoreError};
-use ratchet_store_sql::{Dialect, Texts, settle, submit};
+use ratchet_store_sql::{Counters, Dialect, Texts, in_transaction};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
-use crate::conn::{Counters, Session};
+use crate::conn::Session;
 
 /// Submits in a caller's own transaction.
 ///
@@ -26,14 +30,7 @@ where
     S::Error: Send,
 {
     async fn submit_in(self, conn: &mut SqliteConnection) -> Result<S::Handle, S::Error> {
-        let prepared = self.prepare()?;
-        let (texts, counters) = (Texts::new(Dialect::Sqlite), Counters::default());
-        let mut session = Session { conn, texts: &texts, counters: &counters };
-        let mut outcomes = submit::submit_carefully(&mut session, &[prepared.unit]).await?;
-        let outcome = outcomes
-            .pop()
-            .unwrap_or_else(|| Err(StoreError::new(ErrorKind::Invalid, "submitting a job", "the unit had no outcome")));
-        (prepared.finish)(outcome)
+        in_transaction::submit(&mut session(conn), self).await
     }
 }
 
@@ -58,21 +55,13 @@ impl<C: PrepareCompletion> CompleteIn for C {
         conn: &mut SqliteConnection,
         result: &R,
     ) -> Result<(), StoreError> {
-        const DOING: &str = "completing a job in its handler's transaction";
-        let settlement = self.prepare_completion(result).map_err(|error| {
-            StoreError::new(ErrorKind::Invalid, DOING, "the result cannot be stored").with_source(error)
-        })?;
-        let (texts, counters) = (Texts::new(Dialect::Sqlite), Counters::default());
-        let mut session = Session { conn, texts: &texts, counters: &counters };
-        let settlements = [settlement];
-        let settled = settle::settle(&mut session, &settlements).await?.pop().unwrap_or(Settled::Conflict);
-        let [settlement] = settlements;
-        let job_id = settlement.fence.job_id;
-        self.completion_written(settlement, settled);
-        if settled == Settled::Conflict {
-            let problem = format!("the attempt of job {job_id} has lost its right to write; roll back");
-            return Err(StoreError::new(ErrorKind::Conflict, DOING, problem));
-        }
-        Ok(())
+        in_transaction::complete(&mut session(conn), self, result).await
     }
+}
+
+/// A caller's connection; the texts are kept for the next one.
+fn session(conn: &mut SqliteConnection) -> Session<'_> {
+    static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Sqlite));
+    static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
+    Session { conn, texts: &TEXTS, counters: &COUNTERS }
 }

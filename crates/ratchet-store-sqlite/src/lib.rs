@@ -18,13 +18,12 @@ mod in_transaction;
 mod open;
 mod pulse;
 mod store;
-mod thread;
 mod watch;
 mod writer;
 
-pub use conn::Counts;
 pub use in_transaction::{CompleteIn, SubmitIn};
 pub use open::{SqliteOptions, Synchronous};
+pub use ratchet_store_sql::Counts;
 /// The driver, in the version whose connections this crate takes.
 pub use sqlx;
 pub use store::SqliteStore;

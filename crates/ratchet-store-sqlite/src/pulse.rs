@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ratchet_core::node::NodeRegistration;
+use ratchet_core::node::{NodeRegistration, NodeVitals};
 use ratchet_core::store::PulseStore;
-use ratchet_core::{NodeId, StoreError};
-use ratchet_store_sql::{Texts, cluster};
+use ratchet_core::{NodeId, StoreError, Timestamp};
+use ratchet_store_sql::{Counters, Texts, cluster};
 use sqlx::SqliteConnection;
 
-use crate::conn::{Counters, Session};
+use crate::conn::Session;
 
 /// A connection for heartbeats alone.
 pub(crate) struct SqlitePulse {
@@ -26,11 +26,15 @@ impl SqlitePulse {
     }
 }
 
-// Each is one statement, and so its own transaction.
+// Each statement is its own transaction. Registering needs no more: of its two, the second is for a lost reply.
 #[async_trait]
 impl PulseStore for SqlitePulse {
-    async fn beat(&mut self, node: NodeId) -> Result<bool, StoreError> {
-        cluster::beat(&mut self.session(), node).await
+    async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
+        cluster::beat(&mut self.session(), node, vitals).await
+    }
+
+    async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
+        cluster::database_time(&mut self.session()).await
     }
 
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {

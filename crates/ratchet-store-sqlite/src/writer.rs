@@ -29,7 +29,7 @@ impl Begin {
 
 /// The connection, one user at a time.
 ///
-/// Transactions run to their end on the [store's own thread](crate::thread), whether or not their caller still waits. If
+/// Transactions run to their end on the [store's own thread](ratchet_store_pool::StoreThread), whether or not their caller still waits. If
 /// that thread ends, the driver's transaction is rolled back when it is dropped, before the lock is given back.
 #[derive(Debug)]
 pub(crate) struct Writer {

@@ -101,7 +101,7 @@ fn a_gap_and_a_half_applied_step_are_refused() {
         let path = dir.path().join("jobs.db");
         execute(&path, "UPDATE ratchet_schema_version SET dirty = 1").await;
         assert!(refused(&path).await.to_string().contains("not finished"));
-        execute(&path, "UPDATE ratchet_schema_version SET version = 0").await;
+        execute(&path, "UPDATE ratchet_schema_version SET version = 0 WHERE version = 1").await;
         assert!(refused(&path).await.to_string().contains("left out"));
     });
 }

@@ -1,0 +1,38 @@
+use std::sync::Arc;
+
+use ratchet_core::StoreError;
+use ratchet_store_pool::Driver;
+use ratchet_store_sql::{Conn, Counters, Texts};
+use sqlx::mysql::MySqlConnectOptions;
+use sqlx::{ConnectOptions as _, Executor as _, MySqlConnection};
+
+use crate::conn::Session;
+use crate::error::store_error;
+
+/// How the store reaches its server.
+#[derive(Debug)]
+pub(crate) struct MysqlDriver {
+    pub(crate) options: MySqlConnectOptions,
+    pub(crate) texts: Arc<Texts>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// Claimers must not lock the gaps between rows, and must see what others have committed since they began. A value that
+/// does not fit is an error, whatever the server's configuration says.
+const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+     SET SESSION innodb_lock_wait_timeout = 10, sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')";
+
+impl Driver for MysqlDriver {
+    type Connection = MySqlConnection;
+
+    async fn connect(&self) -> Result<MySqlConnection, StoreError> {
+        const DOING: &str = "connecting to MySQL";
+        let mut connection = self.options.connect().await.map_err(|error| store_error(DOING, error))?;
+        connection.execute(sqlx::raw_sql(SESSION)).await.map_err(|error| store_error(DOING, error))?;
+        Ok(connection)
+    }
+
+    fn session<'c>(&'c self, connection: &'c mut MySqlConnection) -> impl Conn + 'c {
+        Session { conn: connection, texts: &self.texts, counters: &self.counters }
+    }
+}

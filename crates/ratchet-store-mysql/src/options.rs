@@ -1,0 +1,96 @@
+//! Connecting.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::{ErrorKind, StoreError};
+use ratchet_store_pool::{Pool, PoolLimits};
+use ratchet_store_sql::{Counters, Dialect, Texts};
+use sqlx::ConnectOptions as _;
+use sqlx::mysql::MySqlConnectOptions;
+
+use crate::driver::MysqlDriver;
+use crate::store::MysqlStore;
+
+const DOING: &str = "opening a MySQL store";
+
+/// How a store is opened; from [`MysqlStore::options`].
+#[derive(Debug, Clone)]
+pub struct MysqlOptions {
+    url: String,
+    migrate: bool,
+    limits: PoolLimits,
+}
+
+impl MysqlOptions {
+    pub(crate) fn new(url: &str) -> Self {
+        Self { url: url.to_owned(), migrate: false, limits: PoolLimits::default() }
+    }
+
+    /// Whether the schema is brought up to date; no unless told otherwise. A schema that lacks something is refused if
+    /// not. Any number of nodes may do it at once.
+    #[must_use]
+    pub fn migrate(mut self, migrate: bool) -> Self {
+        self.migrate = migrate;
+        self
+    }
+
+    /// Most connections at once; eight unless told otherwise. A node uses one more for its
+    /// heartbeat.
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.limits.connections = connections.max(1);
+        self
+    }
+
+    /// How long opening a connection may take; ten seconds unless told otherwise.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.limits.connect = timeout;
+        self
+    }
+
+    /// How long a transaction may take before its connection is closed; 25 seconds unless told otherwise.
+    #[must_use]
+    pub fn transaction_timeout(mut self, timeout: Duration) -> Self {
+        self.limits.transaction = timeout;
+        self
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if the URL, the database or its schema cannot be used,
+    /// [`Unavailable`](ErrorKind::Unavailable) if the server cannot be reached at the moment. The text names the server
+    /// and says what to do.
+    pub async fn connect(self) -> Result<MysqlStore, StoreError> {
+        let options = self.connect_options()?;
+        let at = format!("{}:{}", options.get_host(), options.get_port());
+        let opened = async {
+            let (texts, counters) = (Arc::new(Texts::new(Dialect::Mysql)), Arc::new(Counters::default()));
+            let driver = MysqlDriver { options, texts, counters: counters.clone() };
+            let driver = Arc::new(driver);
+            let pool = Pool::new("ratchet-mysql", driver.clone(), self.limits, counters)?;
+            let store = MysqlStore::new(driver, pool);
+            store.prepare(self.migrate).await?;
+            Ok(store)
+        };
+        opened.await.map_err(|error: StoreError| {
+            StoreError::new(error.kind().clone(), DOING, format!("{at}: {error}")).with_source(error)
+        })
+    }
+
+    fn connect_options(&self) -> Result<MySqlConnectOptions, StoreError> {
+        if !self.url.starts_with("mysql://") && !self.url.starts_with("mariadb://") {
+            let problem = "the URL must begin with mysql://, as in mysql://user:password@host:3306/database";
+            return Err(StoreError::new(ErrorKind::Invalid, DOING, problem));
+        }
+        let options = MySqlConnectOptions::from_str(&self.url).map_err(|error| {
+            // The URL itself stays out of the text: it may hold a password.
+            let problem = "the URL cannot be read; write mysql://user:password@host:3306/database";
+            StoreError::new(ErrorKind::Invalid, DOING, problem).with_source(error)
+        })?;
+        Ok(options.disable_statement_logging().statement_cache_capacity(512))
+    }
+}

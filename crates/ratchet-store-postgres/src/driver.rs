@@ -1,0 +1,41 @@
+use std::sync::Arc;
+
+use ratchet_core::StoreError;
+use ratchet_store_pool::Driver;
+use ratchet_store_sql::{Conn, Counters, Texts};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, PgConnection};
+
+use crate::conn::Session;
+use crate::error::store_error;
+
+/// How the store reaches its server.
+#[derive(Debug)]
+pub(crate) struct PostgresDriver {
+    pub(crate) options: PgConnectOptions,
+    pub(crate) pooled: bool,
+    pub(crate) texts: Arc<Texts>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Driver for PostgresDriver {
+    type Connection = PgConnection;
+
+    async fn connect(&self) -> Result<PgConnection, StoreError> {
+        self.options.connect().await.map_err(|error| store_error("connecting to PostgreSQL", error))
+    }
+
+    fn session<'c>(&'c self, connection: &'c mut PgConnection) -> impl Conn + 'c {
+        Session { conn: connection, texts: &self.texts, counters: &self.counters, prepares: !self.pooled }
+    }
+
+    fn begin(&self) -> &'static str {
+        // A connection of one's own has these for good; behind a pooler they must end with the transaction. One text
+        // is one round trip.
+        if self.pooled { "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL jit = off" } else { "BEGIN" }
+    }
+
+    fn is_pooled(&self) -> bool {
+        self.pooled
+    }
+}

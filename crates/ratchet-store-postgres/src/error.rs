@@ -1,0 +1,69 @@
+use ratchet_core::{ErrorKind, StoreError};
+
+/// A driver's error with the kind that callers act on, by SQLSTATE.
+pub(crate) fn store_error(doing: &'static str, error: sqlx::Error) -> StoreError {
+    let (kind, problem) = classify(&error);
+    StoreError::new(kind, doing, problem).with_source(error)
+}
+
+fn classify(error: &sqlx::Error) -> (ErrorKind, &'static str) {
+    match error {
+        sqlx::Error::Database(database) => classify_code(database.code().as_deref().unwrap_or("XX000")),
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
+            (ErrorKind::Unavailable, "the connection to the server was lost or refused")
+        }
+        sqlx::Error::Tls(_) => (ErrorKind::Unavailable, "the server and this program could not agree on encryption"),
+        sqlx::Error::Configuration(_) => (ErrorKind::Invalid, "the connection's settings cannot be used"),
+        _ => (ErrorKind::Invalid, "the driver refused the call"),
+    }
+}
+
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+fn classify_code(code: &str) -> (ErrorKind, &'static str) {
+    match code {
+        "40P01" => (ErrorKind::Transient, "it was rolled back to resolve a deadlock"),
+        "40001" => (ErrorKind::Transient, "it was rolled back because others changed the same rows"),
+        "55P03" | "57014" => (ErrorKind::Transient, "it waited too long for a lock or for its turn"),
+        // A plan that was made before a migration.
+        "0A000" => (ErrorKind::Transient, "the schema was changed meanwhile"),
+        "23505" => (ErrorKind::Conflict, "a row with the same key is already there"),
+        "25006" => (ErrorKind::Unavailable, "the server is a read-only replica; connect to the primary"),
+        "28000" | "28P01" => (ErrorKind::Invalid, "the server refuses this user or password"),
+        "3D000" => (ErrorKind::Invalid, "the database does not exist; create it first"),
+        "42501" => (ErrorKind::Invalid, "the user lacks a privilege"),
+        "42P01" => (ErrorKind::Invalid, "a table is missing; run the migrations first"),
+        "26000" | "42P05" => (
+            ErrorKind::Invalid,
+            "the server lost or mixed up prepared statements; if there is a transaction pooler in between, open the \
+             store with .pooled(true)",
+        ),
+        _ => match code.get(..2) {
+            Some("08" | "57" | "58") => (ErrorKind::Unavailable, "the server shuts down, starts or cannot go on"),
+            Some("53") => (ErrorKind::Unavailable, "the server is out of connections, memory or disk"),
+            Some("25" | "40") => (ErrorKind::Transient, "the transaction was rolled back"),
+            _ => (ErrorKind::Invalid, "the database refused the statement"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_kind_that_callers_act_on() {
+        let check = |code: &str, kind: ErrorKind| assert_eq!(classify_code(code).0, kind, "code {code}");
+        check("40P01", ErrorKind::Transient);
+        check("40001", ErrorKind::Transient);
+        check("23505", ErrorKind::Conflict);
+        check("57P01", ErrorKind::Unavailable); // admin_shutdown
+        check("57P03", ErrorKind::Unavailable); // cannot_connect_now
+        check("57014", ErrorKind::Transient); // query_canceled
+        check("08006", ErrorKind::Unavailable);
+        check("53300", ErrorKind::Unavailable); // too_many_connections
+        check("25006", ErrorKind::Unavailable);
+        check("28P01", ErrorKind::Invalid);
+        check("42601", ErrorKind::Invalid); // syntax_error
+        check("22021", ErrorKind::Invalid);
+    }
+}

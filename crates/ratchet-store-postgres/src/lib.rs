@@ -1,0 +1,27 @@
+//! The store of Ratchet on PostgreSQL, shared by any number of nodes.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), ratchet_core::StoreError> {
+//! use ratchet_store_postgres::PostgresStore;
+//!
+//! let store = PostgresStore::options("postgres://app@db.internal/app").migrate(true).connect().await?;
+//! # drop(store); Ok(()) }
+//! ```
+//!
+//! All SQL is in `ratchet-store-sql`; this crate has the connections, the types of values, the classes of errors, and
+//! [`SubmitIn`] and [`CompleteIn`] for a caller's own transaction.
+
+mod conn;
+mod driver;
+mod error;
+mod in_transaction;
+mod options;
+mod param;
+mod store;
+
+pub use in_transaction::{CompleteIn, SubmitIn};
+pub use options::PostgresOptions;
+pub use ratchet_store_sql::Counts;
+/// The driver, in the version whose connections this crate takes.
+pub use sqlx;
+pub use store::PostgresStore;

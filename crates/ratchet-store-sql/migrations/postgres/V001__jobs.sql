@@ -1,0 +1,166 @@
+-- Jobs, nodes, queues, leases, alerts.
+--
+-- Durations are microseconds. There are no foreign keys: every write goes through guarded statements, and a check per
+-- row costs throughput.
+
+-- What a job is, and what became of it: written when it is submitted and when it ends.
+CREATE TABLE scheduler_job (
+    job_id                uuid        NOT NULL PRIMARY KEY,
+    kind                  text        NOT NULL,
+    queue                 text        NOT NULL,
+    job_type              text        NOT NULL,
+    priority              smallint    NOT NULL,
+    payload               jsonb       NOT NULL,
+    params                jsonb,
+    tags                  jsonb,
+    max_retries           bigint      NOT NULL,
+    backoff_policy        text        NOT NULL,
+    backoff_param_us      bigint      NOT NULL,
+    timeout_us            bigint,
+    resource_name         text,
+    caller_principal      text,
+    idempotency_key       text,
+    business_key          text,
+    on_success            jsonb,
+    on_failure            jsonb,
+    origin                jsonb,
+    created_at            timestamptz NOT NULL,
+    version               bigint      NOT NULL DEFAULT 0,
+    depends_on            uuid,
+    superseded_by         uuid,
+    terminal_status       text,
+    terminal_error        text,
+    total_attempts        bigint      NOT NULL DEFAULT 0,
+    crash_count           bigint      NOT NULL DEFAULT 0,
+    scheduled_time        timestamptz,
+    terminated_at         timestamptz,
+    execution_start_time  timestamptz,
+    execution_end_time    timestamptz,
+    execution_duration_us bigint,
+    queue_wait_us         bigint,
+    job_result            jsonb
+);
+
+-- Lists of the dead letter queue and of other ended jobs, newest first; counts by state. One entry per ended job.
+CREATE INDEX idx_job_terminal ON scheduler_job (terminal_status, job_id) WHERE terminal_status IS NOT NULL;
+-- Jobs that hold or once held a business key. Jobs without one cost nothing.
+CREATE INDEX idx_job_business_key ON scheduler_job (business_key, job_id) WHERE business_key IS NOT NULL;
+-- The dependants of a job. Jobs without one cost nothing.
+CREATE INDEX idx_job_depends_on ON scheduler_job (depends_on) WHERE depends_on IS NOT NULL;
+
+-- Where a live job stands: one row from submit until the end. Every row is written three times in its short life and
+-- then dead, so its pages leave room for new versions and it is vacuumed by the thousand rows, not by the fifth of them.
+CREATE TABLE scheduler_job_queue (
+    job_id             uuid             NOT NULL PRIMARY KEY,
+    status             text             NOT NULL,
+    probation          boolean          NOT NULL DEFAULT FALSE,
+    queue              text             NOT NULL,
+    kind               text             NOT NULL,
+    priority           smallint         NOT NULL,
+    scheduled_time     timestamptz      NOT NULL,
+    deferred           boolean          NOT NULL DEFAULT FALSE,
+    deferred_until     timestamptz,
+    business_key       text,
+    version            bigint           NOT NULL DEFAULT 0,
+    attempts           bigint           NOT NULL DEFAULT 0,
+    crash_count        bigint           NOT NULL DEFAULT 0,
+    picked_by          uuid,
+    picked_at          timestamptz,
+    progress           double precision,
+    paused_from_status text,
+    last_error         text,
+    updated_at         timestamptz      NOT NULL
+) WITH (
+    fillfactor = 80,
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_scale_factor = 0.1,
+    autovacuum_analyze_scale_factor = 0.05,
+    autovacuum_analyze_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+-- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
+-- depend on how many jobs wait, here or in lanes that nobody asks for.
+CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, queue, kind, priority, scheduled_time, job_id)
+    WHERE status = 'PENDING' AND NOT deferred;
+-- Deferred jobs, to find those whose time has come; these are marked and go over to the claim index, where their place
+-- is that of their first due time. Other jobs cost nothing.
+CREATE INDEX idx_queue_deferred ON scheduler_job_queue (deferred_until, queue, kind, probation)
+    WHERE status = 'PENDING' AND deferred;
+-- What a node runs (reconcile) and whose node is dead (orphans). As small as what runs.
+CREATE INDEX idx_queue_running ON scheduler_job_queue (picked_by, version)
+    WHERE status = 'RUNNING';
+
+-- Jobs by tag; a job's own list of tags is in its row.
+CREATE TABLE scheduler_job_tag (
+    tag    text NOT NULL,
+    job_id uuid NOT NULL,
+    PRIMARY KEY (tag, job_id)
+);
+
+-- One row per attempt; the version of the claim names it.
+CREATE TABLE scheduler_job_execution (
+    job_id        uuid        NOT NULL,
+    version       bigint      NOT NULL,
+    attempt       bigint      NOT NULL,
+    node_id       uuid        NOT NULL,
+    status        text        NOT NULL,
+    started_at    timestamptz NOT NULL,
+    ended_at      timestamptz NOT NULL,
+    duration_us   bigint      NOT NULL,
+    queue_wait_us bigint      NOT NULL,
+    error_class   text,
+    error_message text,
+    PRIMARY KEY (job_id, version)
+);
+
+-- Which live job holds a business key.
+CREATE TABLE scheduler_business_key_reservation (
+    business_key text        NOT NULL PRIMARY KEY,
+    owner_job_id uuid        NOT NULL,
+    reserved_at  timestamptz NOT NULL
+);
+
+-- Which job was first submitted with an idempotency key; outlives the job.
+CREATE TABLE scheduler_idempotency_key (
+    idempotency_key text        NOT NULL PRIMARY KEY,
+    original_job_id uuid        NOT NULL,
+    reserved_at     timestamptz NOT NULL
+);
+
+-- Queues that somebody has paused or resumed.
+CREATE TABLE scheduler_queue (
+    name       text        NOT NULL PRIMARY KEY,
+    paused     boolean     NOT NULL,
+    updated_at timestamptz NOT NULL
+);
+
+-- One row per incarnation of a node.
+CREATE TABLE scheduler_node (
+    node_id        uuid        NOT NULL PRIMARY KEY,
+    name           text        NOT NULL,
+    node_info      jsonb       NOT NULL,
+    started_at     timestamptz NOT NULL,
+    last_heartbeat timestamptz NOT NULL,
+    running        bigint      NOT NULL,
+    clock_skew_us  bigint,
+    dead_at        timestamptz
+);
+
+-- Leases of cluster singletons.
+CREATE TABLE scheduler_lock (
+    lock_name  text        NOT NULL PRIMARY KEY,
+    locked_by  uuid        NOT NULL,
+    locked_at  timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+
+-- Alerts about jobs in the dead letter queue, one row per job and error.
+CREATE TABLE scheduler_dlq_alert (
+    job_id        uuid        NOT NULL,
+    error_hash    text        NOT NULL,
+    alert_sent_at timestamptz NOT NULL,
+    alert_count   integer     NOT NULL,
+    PRIMARY KEY (job_id, error_hash)
+);

@@ -1,0 +1,216 @@
+-- The whole schema of Ratchet on MySQL and MariaDB, for a clean install by hand. The migrations give the same; a test compares them.
+--
+-- Ids are the sixteen bytes of a UUID, times are in UTC, durations are microseconds. There are no foreign keys: every
+-- write goes through guarded statements, and a check per row costs throughput. Keys and tags are bytes, because text is
+-- compared here without its trailing spaces.
+
+-- What a job is, and what became of it: written when it is submitted and when it ends.
+CREATE TABLE scheduler_job (
+    job_id                BINARY(16)      NOT NULL PRIMARY KEY,
+    kind                  VARCHAR(128)    NOT NULL,
+    queue                 VARCHAR(64)     NOT NULL,
+    job_type              VARCHAR(32)     NOT NULL,
+    priority              TINYINT         NOT NULL,
+    payload               JSON            NOT NULL,
+    params                JSON,
+    tags                  JSON,
+    max_retries           BIGINT          NOT NULL,
+    backoff_policy        VARCHAR(32)     NOT NULL,
+    backoff_param_us      BIGINT          NOT NULL,
+    timeout_us            BIGINT,
+    resource_name         VARCHAR(100),
+    caller_principal      VARCHAR(255),
+    idempotency_key       VARBINARY(1020),
+    business_key          VARBINARY(1020),
+    on_success            JSON,
+    on_failure            JSON,
+    origin                JSON,
+    created_at            DATETIME(6)     NOT NULL,
+    version               BIGINT          NOT NULL DEFAULT 0,
+    depends_on            BINARY(16),
+    superseded_by         BINARY(16),
+    terminal_status       VARCHAR(16),
+    terminal_error        TEXT,
+    total_attempts        BIGINT          NOT NULL DEFAULT 0,
+    crash_count           BIGINT          NOT NULL DEFAULT 0,
+    scheduled_time        DATETIME(6),
+    terminated_at         DATETIME(6),
+    execution_start_time  DATETIME(6),
+    execution_end_time    DATETIME(6),
+    execution_duration_us BIGINT,
+    queue_wait_us         BIGINT,
+    job_result            JSON,
+    -- Lists of the dead letter queue and of other ended jobs, newest first; counts by state.
+    INDEX idx_job_terminal (terminal_status, job_id),
+    -- Jobs that hold or once held a business key.
+    INDEX idx_job_business_key (business_key, job_id)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Where a live job stands: one row from submit until the end.
+CREATE TABLE scheduler_job_queue (
+    job_id             BINARY(16)      NOT NULL PRIMARY KEY,
+    status             VARCHAR(16)     NOT NULL,
+    probation          BOOLEAN         NOT NULL DEFAULT FALSE,
+    queue              VARCHAR(64)     NOT NULL,
+    kind               VARCHAR(128)    NOT NULL,
+    priority           TINYINT         NOT NULL,
+    scheduled_time     DATETIME(6)     NOT NULL,
+    deferred           BOOLEAN         NOT NULL DEFAULT FALSE,
+    deferred_until     DATETIME(6),
+    business_key       VARBINARY(1020),
+    version            BIGINT          NOT NULL DEFAULT 0,
+    attempts           BIGINT          NOT NULL DEFAULT 0,
+    crash_count        BIGINT          NOT NULL DEFAULT 0,
+    picked_by          BINARY(16),
+    picked_at          DATETIME(6),
+    progress           DOUBLE,
+    paused_from_status VARCHAR(16),
+    last_error         TEXT,
+    updated_at         DATETIME(6)     NOT NULL,
+    -- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
+    -- depend on how many jobs wait, here or in lanes that nobody asks for.
+    INDEX idx_queue_claim (status, deferred, probation, queue, kind, priority, scheduled_time, job_id),
+    -- Deferred jobs, to find those whose time has come. Other jobs have no such time.
+    INDEX idx_queue_deferred (deferred_until),
+    -- What a node runs (reconcile) and whose node is dead (orphans).
+    INDEX idx_queue_running (picked_by)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Jobs by tag; a job's own list of tags is in its row.
+CREATE TABLE scheduler_job_tag (
+    tag    VARBINARY(256) NOT NULL,
+    job_id BINARY(16)     NOT NULL,
+    PRIMARY KEY (tag, job_id)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- One row per attempt; the version of the claim names it.
+CREATE TABLE scheduler_job_execution (
+    job_id        BINARY(16)  NOT NULL,
+    version       BIGINT      NOT NULL,
+    attempt       BIGINT      NOT NULL,
+    node_id       BINARY(16)  NOT NULL,
+    status        VARCHAR(16) NOT NULL,
+    started_at    DATETIME(6) NOT NULL,
+    ended_at      DATETIME(6) NOT NULL,
+    duration_us   BIGINT      NOT NULL,
+    queue_wait_us BIGINT      NOT NULL,
+    error_class   TEXT,
+    error_message TEXT,
+    PRIMARY KEY (job_id, version)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Which live job holds a business key.
+CREATE TABLE scheduler_business_key_reservation (
+    business_key VARBINARY(1020) NOT NULL PRIMARY KEY,
+    owner_job_id BINARY(16)      NOT NULL,
+    reserved_at  DATETIME(6)     NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Which job was first submitted with an idempotency key; outlives the job.
+CREATE TABLE scheduler_idempotency_key (
+    idempotency_key VARBINARY(1020) NOT NULL PRIMARY KEY,
+    original_job_id BINARY(16)      NOT NULL,
+    reserved_at     DATETIME(6)     NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Queues that somebody has paused or resumed.
+CREATE TABLE scheduler_queue (
+    name       VARCHAR(64) NOT NULL PRIMARY KEY,
+    paused     BOOLEAN     NOT NULL,
+    updated_at DATETIME(6) NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- One row per incarnation of a node.
+CREATE TABLE scheduler_node (
+    node_id        BINARY(16)  NOT NULL PRIMARY KEY,
+    name           VARCHAR(64) NOT NULL,
+    node_info      JSON        NOT NULL,
+    started_at     DATETIME(6) NOT NULL,
+    last_heartbeat DATETIME(6) NOT NULL,
+    running        BIGINT      NOT NULL,
+    clock_skew_us  BIGINT,
+    dead_at        DATETIME(6)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Leases of cluster singletons.
+CREATE TABLE scheduler_lock (
+    lock_name  VARCHAR(190) NOT NULL PRIMARY KEY,
+    locked_by  BINARY(16)   NOT NULL,
+    locked_at  DATETIME(6)  NOT NULL,
+    expires_at DATETIME(6)  NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Alerts about jobs in the dead letter queue, one row per job and error.
+CREATE TABLE scheduler_dlq_alert (
+    job_id        BINARY(16)  NOT NULL,
+    error_hash    VARCHAR(64) NOT NULL,
+    alert_sent_at DATETIME(6) NOT NULL,
+    alert_count   INTEGER     NOT NULL,
+    PRIMARY KEY (job_id, error_hash)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- For people: ids as text, keys as text. Ratchet itself reads none of these.
+
+-- All jobs, live and ended.
+CREATE VIEW v_scheduler_job AS SELECT
+    LOWER(CONCAT_WS('-', SUBSTR(HEX(j.job_id), 1, 8), SUBSTR(HEX(j.job_id), 9, 4), SUBSTR(HEX(j.job_id), 13, 4), SUBSTR(HEX(j.job_id), 17, 4), SUBSTR(HEX(j.job_id), 21))) AS job_id,
+    j.kind,
+    j.queue,
+    COALESCE(q.status, j.terminal_status) AS status,
+    j.priority,
+    CONVERT(j.business_key USING utf8mb4) AS business_key,
+    CONVERT(j.idempotency_key USING utf8mb4) AS idempotency_key,
+    j.tags,
+    j.payload,
+    j.params,
+    j.created_at,
+    COALESCE(q.scheduled_time, j.scheduled_time) AS scheduled_time,
+    COALESCE(q.attempts, j.total_attempts) AS attempts,
+    j.max_retries,
+    IF(q.picked_by IS NULL, NULL, LOWER(CONCAT_WS('-', SUBSTR(HEX(q.picked_by), 1, 8), SUBSTR(HEX(q.picked_by), 9, 4), SUBSTR(HEX(q.picked_by), 13, 4), SUBSTR(HEX(q.picked_by), 17, 4), SUBSTR(HEX(q.picked_by), 21)))) AS picked_by,
+    q.picked_at,
+    q.progress,
+    CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS error,
+    j.job_result,
+    j.terminated_at,
+    j.execution_duration_us,
+    j.queue_wait_us
+FROM scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id;
+
+-- All attempts.
+CREATE VIEW v_scheduler_job_execution AS SELECT
+    LOWER(CONCAT_WS('-', SUBSTR(HEX(job_id), 1, 8), SUBSTR(HEX(job_id), 9, 4), SUBSTR(HEX(job_id), 13, 4), SUBSTR(HEX(job_id), 17, 4), SUBSTR(HEX(job_id), 21))) AS job_id,
+    version,
+    attempt,
+    LOWER(CONCAT_WS('-', SUBSTR(HEX(node_id), 1, 8), SUBSTR(HEX(node_id), 9, 4), SUBSTR(HEX(node_id), 13, 4), SUBSTR(HEX(node_id), 17, 4), SUBSTR(HEX(node_id), 21))) AS node_id,
+    status,
+    started_at,
+    ended_at,
+    duration_us,
+    queue_wait_us,
+    error_class,
+    error_message
+FROM scheduler_job_execution;
+
+-- All nodes.
+CREATE VIEW v_scheduler_node AS SELECT
+    LOWER(CONCAT_WS('-', SUBSTR(HEX(node_id), 1, 8), SUBSTR(HEX(node_id), 9, 4), SUBSTR(HEX(node_id), 13, 4), SUBSTR(HEX(node_id), 17, 4), SUBSTR(HEX(node_id), 21))) AS node_id,
+    name,
+    node_info,
+    started_at,
+    last_heartbeat,
+    running,
+    clock_skew_us,
+    dead_at
+FROM scheduler_node;
+
+-- Which steps of the schema this database has.
+CREATE TABLE ratchet_schema_version (
+    version     INTEGER      NOT NULL PRIMARY KEY,
+    description VARCHAR(255) NOT NULL,
+    checksum    CHAR(64)     NOT NULL,
+    applied_at  DATETIME(6)  NOT NULL,
+    dirty       BOOLEAN      NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
+VALUES (1, 'jobs', '99d8a6956e9801e287c3da0be4b5117a7f54a7736abfc054cd301d928eceb50a', UTC_TIMESTAMP(6), FALSE);

@@ -1,0 +1,210 @@
+//! The store traits for any driver.
+
+/// Implements the store traits of `ratchet-core` for a type that implements [`Transact`](crate::Transact), apart from
+/// [`Store`](ratchet_core::Store) itself and the connection for heartbeats: the driver has an inherent method
+/// `open_heartbeat(&self) -> Result<Box<dyn PulseStore>, StoreError>`.
+#[macro_export]
+macro_rules! implement_store {
+    ($store:ty) => {
+        const _: () = {
+            use ::std::sync::Arc;
+            use ::std::time::Duration;
+
+            use $crate::__private::async_trait;
+            use $crate::__private::core::node::{NodeRecord, NodeRegistration, QueueRecord};
+            use $crate::__private::core::page::{JobCursor, JobFilter, Page};
+            use $crate::__private::core::store::{
+                ClusterStore, ControlStore, JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore,
+                Replacement, Running, StateCounts, SubmitOutcome, SubmitUnit, Transitioned, Turn, TurnStore,
+            };
+            use $crate::__private::core::{
+                AttemptRecord, BusinessKey, ClaimRequest, ErrorKind, IdempotencyKey, JobId, JobRecord, NewJob, NodeId,
+                QueueName, Settlement, StoreError, Timestamp,
+            };
+            use $crate::{
+                Intent, Transact as _, claim, cluster, control, lease, query, queues, read, submit, turn, work,
+            };
+
+            #[async_trait]
+            impl JobStore for $store {
+                async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+                    let units: Arc<[SubmitUnit]> = units.into();
+                    if submit::is_plain(self.dialect(), &units) {
+                        let plain = work!([units], |conn| submit::submit_plain(conn, &units));
+                        return self.transact(Intent::Statement, plain).await;
+                    }
+                    let hopeful = units.clone();
+                    let in_bulk = work!([hopeful], |conn| submit::submit_in_bulk(conn, &hopeful));
+                    match self.transact(Intent::Write, in_bulk).await {
+                        Err(error) if *error.kind() == ErrorKind::Conflict => {
+                            let carefully = work!([units], |conn| submit::submit_carefully(conn, &units));
+                            self.transact(Intent::Write, carefully).await
+                        }
+                        outcomes => outcomes,
+                    }
+                }
+
+                async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
+                    let ids: Arc<[JobId]> = ids.into();
+                    self.transact(Intent::Read, work!([ids], |conn| read::find(conn, &ids))).await
+                }
+
+                async fn find_by_business_key(&self, key: &BusinessKey) -> Result<Option<JobId>, StoreError> {
+                    let key = key.clone();
+                    self.transact(Intent::Read, work!([key], |conn| read::find_by_business_key(conn, &key))).await
+                }
+
+                async fn find_by_idempotency_key(&self, key: &IdempotencyKey) -> Result<Option<JobId>, StoreError> {
+                    let key = key.clone();
+                    self.transact(Intent::Read, work!([key], |conn| read::find_by_idempotency_key(conn, &key))).await
+                }
+
+                async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| control::delete(conn, id))).await
+                }
+            }
+
+            #[async_trait]
+            impl TurnStore for $store {
+                async fn turn(
+                    &self,
+                    settlements: &[Settlement],
+                    claim: Option<&ClaimRequest>,
+                ) -> Result<Turn, StoreError> {
+                    // A poll that finds nothing writes nothing.
+                    let intent = if settlements.is_empty() { Intent::MaybeWrite } else { Intent::Write };
+                    let settlements: Arc<[Settlement]> = settlements.into();
+                    let claim = claim.cloned().map(Arc::new);
+                    let turn = work!([settlements, claim], |conn| turn::turn(conn, &settlements, claim.as_deref()));
+                    self.transact(intent, turn).await
+                }
+
+                async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
+                    let request = Arc::new(request.clone());
+                    self.transact(Intent::Read, work!([request], |conn| claim::next_due(conn, &request))).await
+                }
+            }
+
+            #[async_trait]
+            impl ControlStore for $store {
+                async fn cancel(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| control::cancel(conn, id))).await
+                }
+
+                async fn pause(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| control::pause(conn, id))).await
+                }
+
+                async fn resume(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| control::resume(conn, id))).await
+                }
+
+                async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| control::retry(conn, id))).await
+                }
+
+                async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| control::release(conn, id))).await
+                }
+
+                async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
+                    let new = Arc::new(new.clone());
+                    self.transact(Intent::Write, work!([new], |conn| control::replace(conn, old, &new))).await
+                }
+            }
+
+            #[async_trait]
+            impl ClusterStore for $store {
+                async fn database_time(&self) -> Result<Timestamp, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| cluster::database_time(conn))).await
+                }
+
+                async fn register(&self, node: &NodeRegistration) -> Result<(), StoreError> {
+                    let node = node.clone();
+                    self.transact(Intent::Write, work!([node], |conn| cluster::register(conn, &node))).await
+                }
+
+                async fn deregister(&self, node: NodeId) -> Result<(), StoreError> {
+                    self.transact(Intent::Statement, work!([], |conn| cluster::deregister(conn, node))).await
+                }
+
+                async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
+                    self.open_heartbeat().await
+                }
+
+                async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| cluster::nodes(conn))).await
+                }
+
+                async fn reconcile(&self, node: NodeId, progress: &[Progress]) -> Result<Vec<Running>, StoreError> {
+                    let intent = if progress.is_empty() { Intent::Read } else { Intent::Write };
+                    let progress: Arc<[Progress]> = progress.into();
+                    self.transact(intent, work!([progress], |conn| cluster::reconcile(conn, node, &progress))).await
+                }
+
+                async fn orphans(
+                    &self,
+                    observer: NodeId,
+                    grace: Duration,
+                    limit: usize,
+                ) -> Result<Orphans, StoreError> {
+                    let orphans = work!([], |conn| cluster::orphans(conn, observer, grace, limit));
+                    self.transact(Intent::MaybeWrite, orphans).await
+                }
+
+                async fn acquire_lease(&self, name: &str, owner: NodeId, ttl: Duration) -> Result<bool, StoreError> {
+                    let name: Arc<str> = name.into();
+                    self.transact(Intent::Write, work!([name], |conn| lease::acquire(conn, &name, owner, ttl))).await
+                }
+
+                async fn release_lease(&self, name: &str, owner: NodeId) -> Result<(), StoreError> {
+                    let name: Arc<str> = name.into();
+                    self.transact(Intent::Statement, work!([name], |conn| lease::release(conn, &name, owner))).await
+                }
+            }
+
+            #[async_trait]
+            impl QueueStore for $store {
+                async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+                    let queue = queue.clone();
+                    self.transact(Intent::Write, work!([queue], |conn| queues::pause(conn, &queue))).await
+                }
+
+                async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+                    let queue = queue.clone();
+                    self.transact(Intent::Statement, work!([queue], |conn| queues::resume(conn, &queue))).await
+                }
+
+                async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| queues::queues(conn))).await
+                }
+            }
+
+            #[async_trait]
+            impl QueryStore for $store {
+                async fn list(
+                    &self,
+                    filter: &JobFilter,
+                    after: Option<JobCursor>,
+                    limit: usize,
+                ) -> Result<Page<JobRecord>, StoreError> {
+                    let filter = Arc::new(filter.clone());
+                    let list = work!([filter], |conn| query::list(conn, &filter, after, limit));
+                    self.transact(Intent::Read, list).await
+                }
+
+                async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| query::count_by_state(conn))).await
+                }
+
+                async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| query::attempts(conn, id))).await
+                }
+
+                async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| query::alert_count(conn, id))).await
+                }
+            }
+        };
+    };
+}

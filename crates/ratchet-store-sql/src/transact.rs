@@ -1,0 +1,69 @@
+//! How a driver runs a few statements as one transaction.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use ratchet_core::StoreError;
+
+use crate::conn::Conn;
+use crate::dialect::Dialect;
+
+/// What a piece of work is going to do, so that the driver can choose the cheapest way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// It only reads.
+    Read,
+    /// It is one statement, which needs no transaction around it.
+    Statement,
+    /// It writes.
+    Write,
+    /// It writes if there is something to write, and often there is not.
+    MaybeWrite,
+}
+
+/// What runs in a transaction. It may run more than once, if the database rolled it back to resolve a conflict.
+pub type Work<T> = Box<
+    dyn for<'c> Fn(&'c mut (dyn Conn + 'c)) -> Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'c>>
+        + Send
+        + Sync,
+>;
+
+/// A driver, as the store that [`implement_store!`](crate::implement_store) writes for it needs it.
+pub trait Transact {
+    /// Whose SQL it speaks.
+    fn dialect(&self) -> Dialect;
+
+    /// Runs `work` and commits it, or rolls everything back if it fails.
+    ///
+    /// It runs to its end even if the caller does not wait. An error of the kind
+    /// [`Unavailable`](ratchet_core::ErrorKind::Unavailable) leaves open whether it was committed.
+    fn transact<T: Send + 'static>(
+        &self,
+        intent: Intent,
+        work: Work<T>,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send;
+}
+
+/// Work for [`Transact::transact`]: what it uses is cloned for every run.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! work {
+    ([$($used:ident),*], |$conn:ident| $call:expr) => {
+        $crate::__private::work(move |$conn| {
+            $(let $used = $used.clone();)*
+            ::std::boxed::Box::pin(async move { $call.await })
+        })
+    };
+}
+
+/// Tells the compiler what a closure is to be.
+#[doc(hidden)]
+pub fn work<T, F>(run: F) -> Work<T>
+where
+    F: for<'c> Fn(&'c mut (dyn Conn + 'c)) -> Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'c>>
+        + Send
+        + Sync
+        + 'static,
+{
+    Box::new(run)
+}
