@@ -70,6 +70,7 @@ impl Recipe for MariaDb {
     fn answers(&self, site: &Site) -> Result<bool> {
         let mut ask = site.program("mariadb-admin")?;
         ask.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=ratchet", "--password=ratchet"]);
+        ask.arg("--connect-timeout=5");
         Ok(ask.arg(format!("--port={}", site.port)).arg("ping").output()?.status.success())
     }
 
@@ -89,14 +90,10 @@ impl Recipe for MariaDb {
     }
 }
 
-fn places(site: &Site) -> [String; 3] {
-    let socket = site.directory.join("socket");
-    let pid = site.directory.join("pid");
-    [
-        format!("--datadir={}", site.data().display()),
-        format!("--socket={}", socket.display()),
-        format!("--pid-file={}", pid.display()),
-    ]
+/// The directory for temporary tables is its own, too: in a shared one, a server that starts removes those of the others.
+fn places(site: &Site) -> [String; 4] {
+    let own = |option: &str, name: &str| format!("--{option}={}", site.directory.join(name).display());
+    [own("datadir", "data"), own("socket", "socket"), own("pid-file", "pid"), own("tmpdir", "")]
 }
 
 fn settings(site: &Site) -> impl Iterator<Item = &'static str> {
