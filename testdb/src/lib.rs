@@ -32,7 +32,9 @@ mod servers;
 mod site;
 mod state;
 
-pub use find::{from_environment, mysql_url, pgbouncer_url, postgres_url, redis_url};
+pub use find::{
+    ALLOW_MISSING, from_environment, is_missing_allowed, mysql_url, pgbouncer_url, postgres_url, redis_url,
+};
 pub use kind::Kind;
 pub use packages::install;
 pub use server::Server;

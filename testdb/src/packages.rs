@@ -51,7 +51,8 @@ pub fn install(kinds: &[Kind]) -> Result<()> {
         bail!("these packages are missing, and only root on Debian can install them: `apt-get install {names}`");
     };
     eprintln!("installing {names}");
-    let services = NoServices::begin()?;
+    create_if_absent(Path::new(CLUSTERS), CLUSTERS_TEXT, 0o644)?;
+    let services = NoServices::begin(Path::new(POLICY))?;
     let done = apt_install(&apt_get, &packages).with_context(|| format!("cannot install {names}"));
     services.end()?;
     done?;
@@ -114,35 +115,59 @@ fn apt_install(apt_get: &Path, packages: &BTreeSet<&str>) -> Result<()> {
 }
 
 /// While it exists, packages that are installed start no services.
-struct NoServices {
+struct NoServices<'a> {
+    policy: &'a Path,
     /// Whether the policy is ours to remove: ours of now, or of a run that was killed.
     is_ours: bool,
 }
 
-impl NoServices {
-    fn begin() -> Result<Self> {
-        create_if_absent(CLUSTERS, CLUSTERS_TEXT, 0o644)?;
-        create_if_absent(POLICY, POLICY_TEXT, 0o755)?;
-        let is_ours = fs::read(POLICY).is_ok_and(|text| text == POLICY_TEXT.as_bytes());
-        Ok(Self { is_ours })
+impl<'a> NoServices<'a> {
+    fn begin(policy: &'a Path) -> Result<Self> {
+        create_if_absent(policy, POLICY_TEXT, 0o755)?;
+        let is_ours = fs::read(policy).is_ok_and(|text| text == POLICY_TEXT.as_bytes());
+        Ok(Self { policy, is_ours })
     }
 
     fn end(self) -> Result<()> {
         if self.is_ours {
-            fs::remove_file(POLICY)
-                .with_context(|| format!("cannot remove {POLICY}, which forbids services to start"))?;
+            let policy = self.policy;
+            fs::remove_file(policy)
+                .with_context(|| format!("cannot remove {}, which forbids services to start", policy.display()))?;
         }
         Ok(())
     }
 }
 
-fn create_if_absent(path: &str, text: &str, mode: u32) -> Result<()> {
-    if let Some(parent) = Path::new(path).parent() {
+fn create_if_absent(path: &Path, text: &str, mode: u32) -> Result<()> {
+    if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     }
     match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
-        Ok(mut file) => file.write_all(text.as_bytes()).with_context(|| format!("cannot write {path}")),
+        Ok(mut file) => file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error).with_context(|| format!("cannot make {path}")),
+        Err(error) => Err(error).with_context(|| format!("cannot make {}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn services_are_forbidden_for_the_time_of_an_install() {
+        let folder = tempfile::tempdir().unwrap();
+        let policy = folder.path().join("policy-rc.d");
+        let services = NoServices::begin(&policy).unwrap();
+        assert_eq!(fs::metadata(&policy).unwrap().permissions().mode() & 0o111, 0o111);
+        // As if that run had been killed: the next one takes the file for its own.
+        NoServices::begin(&policy).unwrap().end().unwrap();
+        assert!(!policy.exists());
+        services.end().unwrap_err();
+
+        fs::write(&policy, "somebody else's").unwrap();
+        NoServices::begin(&policy).unwrap().end().unwrap();
+        assert_eq!(fs::read_to_string(&policy).unwrap(), "somebody else's");
     }
 }

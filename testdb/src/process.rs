@@ -45,38 +45,37 @@ impl Process {
     }
 
     /// Asks it to end and waits until it has. One that does not listen is killed, which is an error.
-    pub(crate) fn stop(mut self, signal: Signal) -> Result<()> {
+    pub(crate) fn stop(&self, signal: Signal) -> Result<()> {
         if self.is_running() {
             send(self.pid, signal)?;
         }
-        let ended = wait_until(STOP_LIMIT, || !self.is_running());
-        if !ended {
-            let pid = self.pid;
+        if !wait_until(STOP_LIMIT, || !self.is_running()) {
             self.kill()?;
-            bail!("process {pid} did not stop within {STOP_LIMIT:?} of {signal} and was killed");
+            bail!("process {} did not stop within {STOP_LIMIT:?} of {signal} and was killed", self.pid);
         }
-        self.reap()
+        Ok(())
     }
 
     /// Ends it and all its children at once. Stopped first, it can neither start new ones nor clean up.
-    pub(crate) fn kill(mut self) -> Result<()> {
-        if self.is_running() {
-            send(self.pid, Signal::SIGSTOP)?;
-            let mut family = descendants(self.pid)?;
-            family.push((self.pid, self.begun.clone()));
-            for (pid, _) in &family {
-                send(*pid, Signal::SIGKILL)?;
-            }
-            let lives = |(pid, begun): &(i32, String)| look(*pid).is_some_and(|s| s.begun == *begun && s.is_alive);
-            if !wait_until(KILL_LIMIT, || !family.iter().any(lives)) {
-                bail!("process {} or a child of it lives {KILL_LIMIT:?} after SIGKILL", self.pid);
-            }
+    pub(crate) fn kill(&self) -> Result<()> {
+        if !self.is_running() {
+            return Ok(());
         }
-        self.reap()
+        send(self.pid, Signal::SIGSTOP)?;
+        let mut family = descendants(self.pid)?;
+        family.push(Self::known(self.pid, self.begun.clone()));
+        for member in &family {
+            send(member.pid, Signal::SIGKILL)?;
+        }
+        if !wait_until(KILL_LIMIT, || !family.iter().any(Self::is_running)) {
+            bail!("process {} or a child of it lives {KILL_LIMIT:?} after SIGKILL", self.pid);
+        }
+        Ok(())
     }
 
-    fn reap(&mut self) -> Result<()> {
-        if let Some(child) = &mut self.child {
+    /// Waits for one that has ended; from now on, its id may be given anew.
+    pub(crate) fn reap(self) -> Result<()> {
+        if let Some(mut child) = self.child {
             child.wait().context("cannot wait for a child that has ended")?;
         }
         Ok(())
@@ -129,18 +128,18 @@ fn parse(stat: &str) -> Option<Seen> {
 
 /// The children of a process, their children and so on. PostgreSQL's are each in a group of their own, so that a signal
 /// to a group would not do.
-fn descendants(ancestor: i32) -> Result<Vec<(i32, String)>> {
+fn descendants(ancestor: i32) -> Result<Vec<Process>> {
     let mut all = Vec::new();
     for entry in fs::read_dir("/proc").context("cannot list /proc")? {
         let pid = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
         all.extend(pid.and_then(|pid| Some((pid, look(pid)?))));
     }
-    let mut found: Vec<(i32, String)> = Vec::new();
+    let mut found = Vec::new();
     let mut parents = vec![ancestor];
     while let Some(parent) = parents.pop() {
         for (pid, seen) in all.iter().filter(|(_, seen)| seen.parent == parent) {
             parents.push(*pid);
-            found.push((*pid, seen.begun.clone()));
+            found.push(Process::known(*pid, seen.begun.clone()));
         }
     }
     Ok(found)
@@ -164,6 +163,7 @@ mod tests {
         recycled.kill().unwrap();
         assert!(process.is_running(), "the stranger was killed");
         process.kill().unwrap();
+        process.reap().unwrap();
     }
 
     #[test]
@@ -171,10 +171,10 @@ mod tests {
         let process = sleeper("sleep 60 & sleep 60");
         assert!(wait_until(KILL_LIMIT, || descendants(process.pid).unwrap().len() == 2));
         let children = descendants(process.pid).unwrap();
+        assert!(children.iter().all(Process::is_running));
         process.kill().unwrap();
-        for (pid, begun) in children {
-            assert!(!Process::known(pid, begun).is_running());
-        }
+        assert!(!process.is_running() && !children.iter().any(Process::is_running));
+        process.reap().unwrap();
     }
 
     #[test]

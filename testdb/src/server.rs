@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::guardian::Guardian;
 use crate::kind::Kind;
@@ -154,7 +154,7 @@ impl Server {
         self.wait_until_it_answers().map_err(|error| {
             // It is of no use if it does not answer, and the caller may try again.
             let killed = self.kill().err().map_or_else(String::new, |error| format!(" ({error:#})"));
-            error.context(format!("{kind} does not start{killed}; its log ends with:\n{}", self.log_tail()))
+            anyhow!("{kind} does not start: {error:#}{killed}; its log ends with:\n{}", self.log_tail())
         })
     }
 
@@ -169,17 +169,25 @@ impl Server {
         self.end(|process, _| process.kill())
     }
 
-    fn end(&mut self, how: impl FnOnce(Process, &Site) -> Result<()>) -> Result<()> {
-        let Some(process) = self.process.take() else { return Ok(()) };
-        // First, because the id may be given anew as soon as the process was waited for.
+    fn end(&mut self, how: impl FnOnce(&Process, &Site) -> Result<()>) -> Result<()> {
+        let Some(process) = &self.process else { return Ok(()) };
+        let ended = how(process, &self.site).with_context(|| format!("cannot end {}", self.kind()));
+        if process.is_running() {
+            return ended;
+        }
+        // In this order: the id may be given anew as soon as the process was waited for.
+        let process = self.process.take();
         self.tell_guardian()?;
-        how(process, &self.site).with_context(|| format!("cannot end {}", self.kind()))
+        process.map_or(Ok(()), Process::reap)?;
+        ended
     }
 
     /// Stops it and removes its directory; says what went wrong, which a drop cannot.
     pub(crate) fn remove(&mut self) -> Result<()> {
         let stopped = self.stop();
-        self.site.remove()?;
+        if !self.is_running() {
+            self.site.remove()?;
+        }
         stopped
     }
 

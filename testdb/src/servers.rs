@@ -26,11 +26,22 @@ impl Servers {
         state::read().map(Self)
     }
 
+    /// Those of them that still run.
+    pub fn running() -> Result<Self> {
+        let mut servers = Self::left_running()?;
+        servers.0.retain(Server::is_running);
+        Ok(servers)
+    }
+
     /// Starts what is not yet left running, and leaves all of it running: until [`end_left_running`](Self::end_left_running),
     /// whatever becomes of our process.
     pub fn leave_running(kinds: &[Kind], profile: Profile) -> Result<Self> {
         let _lock = Lock::take()?;
         let mut servers = Self::left_running()?;
+        // One that has ended keeps its port and its data.
+        for server in &mut servers.0 {
+            server.start()?;
+        }
         servers.add(kinds, profile)?;
         // Written before they are let go: a server that nobody knows would run for ever.
         state::write(&servers.0)?;
@@ -52,16 +63,15 @@ impl Servers {
         result.map(|()| kinds)
     }
 
-    /// Adds servers of these kinds where they are not in the set, and starts those that have ended.
+    /// Adds new servers of these kinds where they are not in the set.
     pub fn add(&mut self, kinds: &[Kind], profile: Profile) -> Result<()> {
-        for server in self.0.iter_mut().filter(|server| kinds.contains(&server.kind())) {
+        for server in self.0.iter().filter(|server| kinds.contains(&server.kind())) {
             ensure!(
                 server.profile() == profile,
                 "{} is there, but {} instead of {profile}; end it first with `cargo xtask db stop`",
                 server.kind(),
                 server.profile()
             );
-            server.start()?;
         }
         let mut absent: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds.contains(kind)).collect();
         if kinds.contains(&Kind::Pgbouncer) && !kinds.contains(&Kind::Postgres) {

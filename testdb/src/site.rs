@@ -106,7 +106,7 @@ impl Site {
     pub(crate) fn program(&self, name: &str) -> Result<Command> {
         let mut command = Command::new(packages::program(name)?);
         command.current_dir(&self.directory).env_clear().env("LC_ALL", "C.UTF-8").env("HOME", &self.directory);
-        command.env("PATH", packages::path()).stdin(Stdio::null());
+        command.env("PATH", packages::path()).env("PGCONNECT_TIMEOUT", "5").stdin(Stdio::null());
         self.account.apply(&mut command);
         Ok(command)
     }
