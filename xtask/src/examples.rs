@@ -30,19 +30,20 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     command(workspace.cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;
     for name in names {
         let begun = Instant::now();
-        run_one(&workspace.target_dir.join("debug/examples").join(name))
+        run_one(workspace, &workspace.target_dir.join("debug/examples").join(name))
             .with_context(|| format!("the example {name} failed"))?;
         println!("{name:<28}{:>6.1} s", begun.elapsed().as_secs_f64());
     }
     Ok(())
 }
 
-fn run_one(program: &Path) -> Result<()> {
+fn run_one(workspace: &Workspace, program: &Path) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let log_path = directory.path().join("output.log");
     let log = File::create(&log_path)?;
     let mut child = Command::new(program)
         .current_dir(directory.path())
+        .envs(workspace.environment.iter().cloned())
         .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()

@@ -5,6 +5,7 @@ mod c_compiler;
 mod db;
 mod examples;
 mod pages;
+mod servers;
 mod steps;
 mod stores;
 mod test;
@@ -28,13 +29,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that CI needs: format, lints, tests, examples, README, docs, tidy
+    /// Everything that CI needs: servers, format, lints, tests, examples, README, docs, tidy
     #[command(visible_alias = "ci")]
     Test {
         /// Only this step, as the closing table names it; may be repeated
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
-        /// Do not fail when a store could not be tested
+        /// Do not fail when a server or a store could not be had or tested
         #[arg(long)]
         allow_missing: bool,
     },
@@ -71,11 +72,10 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<()> {
-    let workspace = Workspace::find()?;
     match command {
-        Command::Test { only, allow_missing } => test::run(&workspace, only, allow_missing),
-        Command::Tidy { fix } => tidy::run(&workspace, fix),
-        Command::Bench { store, quick, json } => bench::run(&workspace, store, quick, json.as_deref()),
+        Command::Test { only, allow_missing } => test::run(Workspace::find()?, only, allow_missing),
+        Command::Tidy { fix } => tidy::run(&Workspace::find()?, fix),
+        Command::Bench { store, quick, json } => bench::run(&Workspace::find()?, store, quick, json.as_deref()),
         Command::Db(command) => db::run(command),
     }
 }

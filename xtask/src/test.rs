@@ -1,15 +1,21 @@
 //! `cargo xtask test`: everything that CI needs, in one command.
 
 use anyhow::Result;
+use ratchet_testdb::Servers;
 
 use crate::steps::{Ended, Steps};
 use crate::workspace::{Workspace, run as command};
-use crate::{c_compiler, examples, pages, stores, tidy};
+use crate::{c_compiler, examples, pages, servers, stores, tidy};
 
-pub(crate) fn run(workspace: &Workspace, only: Vec<String>, allow_missing: bool) -> Result<()> {
+pub(crate) fn run(mut workspace: Workspace, only: Vec<String>, allow_missing: bool) -> Result<()> {
+    let mut steps = Steps::new(servers::with_their_steps(only));
+    let mut test_servers = Servers::default();
+    steps.step("servers", || servers::start(&mut test_servers));
+    workspace.environment = servers::environment(&test_servers, allow_missing);
+
+    let workspace = &workspace;
     let cargo = |args: &[&str]| command(workspace.cargo().args(args));
     let done = |()| Ended::Done;
-    let mut steps = Steps::new(only);
     steps.step("compiler", || c_compiler::ensure().map(done));
     steps.step("format", || cargo(&["fmt", "--all", "--check"]).map(done));
     steps.step("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).map(done));
@@ -24,5 +30,6 @@ pub(crate) fn run(workspace: &Workspace, only: Vec<String>, allow_missing: bool)
         command(&mut doc).map(done)
     });
     steps.step("tidy", || tidy::run(workspace, false).map(done));
+    steps.step("stop-servers", || test_servers.stop().map(done));
     steps.close(allow_missing)
 }

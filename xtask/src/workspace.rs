@@ -11,6 +11,8 @@ pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) target_dir: PathBuf,
     pub(crate) packages: Vec<Package>,
+    /// What the programs that run in it find in their environment, beside our own.
+    pub(crate) environment: Vec<(&'static str, String)>,
 }
 
 #[derive(Deserialize)]
@@ -57,12 +59,14 @@ impl Workspace {
         ensure!(output.status.success(), "cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
         let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cannot read cargo metadata")?;
         let Metadata { packages, target_directory, workspace_root } = metadata;
-        Ok(Self { root: workspace_root, target_dir: target_directory, packages })
+        Ok(Self { root: workspace_root, target_dir: target_directory, packages, environment: Vec::new() })
     }
 
     /// Cargo, at the root of the workspace.
     pub(crate) fn cargo(&self) -> Command {
-        cargo(&self.root)
+        let mut command = cargo(&self.root);
+        command.envs(self.environment.iter().cloned());
+        command
     }
 }
 
