@@ -49,6 +49,12 @@ impl Client {
         Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock), coordinator)
     }
 
+    /// A client of a store that is shared with others.
+    pub fn shared(store: Arc<dyn Store>) -> Self {
+        let coordinator = store.coordinator();
+        Self::over(store, Arc::new(crate::ids::SystemClock), coordinator)
+    }
+
     /// A client that tells nodes of new work through `coordinator`, instead of the way that the store offers, if any.
     pub fn with_coordinator(store: impl Store + 'static, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
         Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock), Some(coordinator))

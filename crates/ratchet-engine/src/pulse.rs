@@ -219,11 +219,12 @@ impl Beater<'_> {
 
     /// Compares the clocks, on the connection that beats, if it is time to.
     async fn measure_skew(&mut self) {
+        let limit = self.before_fencing(ROUND_TRIP_MAX);
         let Some(pulse) = self.pulse.as_mut().filter(|_| self.measure <= Instant::now()) else { return };
         self.measure = Instant::now() + MEASURE_EVERY;
         let clock = &self.config.clock;
         let (begun, before) = (Instant::now(), clock.now());
-        let answer = tokio::time::timeout(ROUND_TRIP_MAX, pulse.database_time()).await;
+        let answer = tokio::time::timeout(limit, pulse.database_time()).await;
         let (took, after) = (begun.elapsed(), clock.now());
         let database = match answer {
             Ok(Ok(time)) => time,

@@ -1,6 +1,6 @@
 //! A store that fails when it is told to.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,6 +32,9 @@ pub(crate) struct Faulty {
     poison: Arc<Mutex<Option<String>>>,
     dead_heart: Arc<Mutex<bool>>,
     lose_a_claim: Arc<AtomicBool>,
+    pub(crate) slow: Slow,
+    /// What the store offers to carry hints.
+    pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
     /// Submits that begin while this is set never return.
     pub(crate) hold_submits: Arc<AtomicBool>,
     pub(crate) submit_held: Arc<tokio::sync::Notify>,
@@ -51,6 +54,8 @@ impl Faulty {
             poison: Arc::default(),
             dead_heart: Arc::default(),
             lose_a_claim: Arc::default(),
+            slow: Slow::default(),
+            coordinator: None,
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
         }
@@ -112,17 +117,29 @@ impl TurnStore for Faulty {
 struct FaultyPulse {
     inner: Box<dyn PulseStore>,
     dead: Arc<Mutex<bool>>,
+    slow: Slow,
+}
+
+/// How long the heartbeat's questions take.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Slow {
+    pub(crate) beat: Duration,
+    pub(crate) time: Duration,
+    pub(crate) beats: Arc<AtomicUsize>,
 }
 
 #[async_trait]
 impl PulseStore for FaultyPulse {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
+        tokio::time::sleep(self.slow.beat).await;
+        self.slow.beats.fetch_add(1, Ordering::SeqCst);
         if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.beat(node, vitals).await }
     }
     async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
-        if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.database_time().await }
+        let now = self.inner.database_time().await;
+        tokio::time::sleep(self.slow.time).await;
+        if *self.dead.lock().unwrap() { Err(down()) } else { now }
     }
-
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {
         if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.register(node).await }
     }
@@ -195,7 +212,7 @@ impl ClusterStore for Faulty {
     }
     async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
         let inner = self.inner.open_pulse().await?;
-        Ok(Box::new(FaultyPulse { inner, dead: self.dead_heart.clone() }))
+        Ok(Box::new(FaultyPulse { inner, dead: self.dead_heart.clone(), slow: self.slow.clone() }))
     }
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
         self.inner.nodes().await
@@ -217,5 +234,9 @@ impl ClusterStore for Faulty {
 impl Store for Faulty {
     fn name(&self) -> &'static str {
         "faulty"
+    }
+
+    fn coordinator(&self) -> Option<Arc<dyn ClusterCoordinator>> {
+        self.coordinator.clone()
     }
 }
