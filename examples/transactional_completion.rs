@@ -1,6 +1,7 @@
 //! Exactly once: the handler's writes and the job's completion commit together, whatever crashes or repeats.
 
 use ratchet::prelude::*;
+use ratchet::sqlite::CompleteIn;
 use ratchet::sqlite::sqlx::{self, SqlitePool};
 
 #[job(backoff = "fixed 50ms")]

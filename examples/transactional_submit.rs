@@ -1,6 +1,7 @@
 //! A job that exists exactly if the caller's transaction commits.
 
 use ratchet::prelude::*;
+use ratchet::sqlite::SubmitIn;
 use ratchet::sqlite::sqlx::{self, SqlitePool};
 
 #[job]

@@ -20,6 +20,8 @@ struct StoreUnderTest {
 const STORES: &[StoreUnderTest] = &[
     StoreUnderTest { name: "memory", package: "ratchet-conformance", module: "memory" },
     StoreUnderTest { name: "sqlite", package: "ratchet-store-sqlite", module: "conformance" },
+    StoreUnderTest { name: "postgres", package: "ratchet-store-postgres", module: "conformance" },
+    StoreUnderTest { name: "mysql", package: "ratchet-store-mysql", module: "conformance" },
 ];
 
 /// Counts the conformance cases of every store; a store without any was not tested.

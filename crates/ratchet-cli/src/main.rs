@@ -10,7 +10,6 @@ mod queues;
 mod session;
 mod times;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -24,16 +23,16 @@ use crate::session::{DATABASE_DEFAULT, Session};
 #[command(name = "ratchet", version, about = "Durable background jobs: look at them, steer them, try them out")]
 #[command(after_help = exit::HELP, arg_required_else_help = true)]
 struct Cli {
-    /// The SQLite file that holds the jobs
+    /// Where the jobs are: a SQLite file, postgres://user@host/database or mysql://user@host/database
     #[arg(
         long,
         global = true,
-        value_name = "PATH",
+        value_name = "PATH|URL",
         env = "RATCHET_DATABASE",
         hide_env_values = true,
         default_value = DATABASE_DEFAULT
     )]
-    database: PathBuf,
+    database: String,
     /// Print JSON, for programs
     #[arg(long, global = true)]
     json: bool,

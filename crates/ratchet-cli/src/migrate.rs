@@ -14,9 +14,9 @@ struct Migrated {
 
 /// Creates the database, or brings its schema up to date; doing it again changes nothing.
 pub(crate) async fn run(session: &Session) -> Result<Exit> {
-    let created = !session.database.exists();
+    let created = session.file_is_missing();
     drop(session.create_store().await?);
-    let migrated = Migrated { database: session.database.display().to_string(), created };
+    let migrated = Migrated { database: session.shown(), created };
     session.output.show(&migrated, |Migrated { database, created }| {
         format!(
             "{database} {}",

@@ -1,10 +1,10 @@
 //! What every command has: the database and where to print.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use ratchet::sqlite::SqliteStore;
-use ratchet::{Client, Ratchet};
+use ratchet::{Client, Store};
 
 use crate::output::Output;
 
@@ -13,28 +13,66 @@ pub(crate) const DATABASE_DEFAULT: &str = "./ratchet.db";
 
 /// What every command has.
 pub(crate) struct Session {
-    pub(crate) database: PathBuf,
+    /// The path of a SQLite file, or the URL of a server's database.
+    pub(crate) database: String,
     pub(crate) output: Output,
 }
 
 impl Session {
     /// A client of the database that is there; it is neither created nor changed.
     pub(crate) async fn client(&self) -> Result<Client> {
-        let path = self.database.display();
-        if !self.database.exists() {
+        if self.file_is_missing() {
             bail!(
-                "there is no database at {path}; `ratchet migrate` creates it, `ratchet demo` creates and fills it, \
-                 and --database names another"
+                "there is no database at {}; `ratchet migrate` creates it, `ratchet demo` creates and fills it, \
+                 and --database names another",
+                self.shown()
             );
         }
-        let store = SqliteStore::options(&self.database).create(false).migrate(false).open().await;
+        let store = ratchet::open_store(&self.database, false).await;
         let store =
             store.context("the database cannot be used as it is; `ratchet migrate` brings its schema up to date")?;
-        Ok(Ratchet::client(store))
+        Ok(Client::shared(store))
     }
 
     /// The store, created and brought up to date if need be.
-    pub(crate) async fn create_store(&self) -> Result<SqliteStore> {
-        Ok(SqliteStore::open(&self.database).await?)
+    pub(crate) async fn create_store(&self) -> Result<Arc<dyn Store>> {
+        Ok(ratchet::open_store(&self.database, true).await?)
+    }
+
+    /// Whether the database is a file that is not there.
+    pub(crate) fn file_is_missing(&self) -> bool {
+        !self.database.contains("://") && !Path::new(&self.database).exists()
+    }
+
+    /// Whether nobody named a database.
+    pub(crate) fn is_default(&self) -> bool {
+        self.database == DATABASE_DEFAULT
+    }
+
+    /// The database for people: a URL without its password.
+    pub(crate) fn shown(&self) -> String {
+        without_password(&self.database)
+    }
+}
+
+fn without_password(database: &str) -> String {
+    let Some((scheme, rest)) = database.split_once("://") else { return database.to_owned() };
+    let Some((credentials, host)) = rest.rsplit_once('@') else { return database.to_owned() };
+    let user = credentials.split_once(':').map_or(credentials, |(user, _)| user);
+    format!("{scheme}://{user}@{host}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let check = |database: &str, shown: &str| assert_eq!(without_password(database), shown);
+        check("./jobs.db", "./jobs.db");
+        check("postgres://app:s3cret@db/app", "postgres://app@db/app");
+        check("postgres://app:p@ss@db:5432/app?x=1", "postgres://app@db:5432/app?x=1");
+        check("mysql://app@db/app", "mysql://app@db/app");
+        check("postgres://db/app", "postgres://db/app");
     }
 }

@@ -53,7 +53,7 @@
 //! | only submit and steer them | [`Ratchet::client`] |
 //! | submit with options | [`Client::enqueue`], [`Enqueue`] |
 //! | follow a job and read its result | [`JobHandle`] |
-//! | submit or complete in a transaction of your own | the traits in `ratchet::sqlite` |
+//! | submit or complete in a transaction of your own | `SubmitIn` and `CompleteIn` in `ratchet::sqlite`, `ratchet::postgres`, `ratchet::mysql` |
 //! | hear what happens | [`Client::events`], [`JobEvent`] |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
 //! | write a store | [`store`], and the suite in `ratchet-conformance` |
@@ -70,7 +70,14 @@
 //! |---|---|---|
 //! | `macros` | [`#[job]`](macro@job) and [`derive(JobError)`](derive@JobError) | yes |
 //! | `sqlite` | the store in a SQLite file, in `ratchet::sqlite` | yes |
+//! | `postgres` | the store on PostgreSQL, in `ratchet::postgres` | no |
+//! | `mysql` | the store on MySQL and MariaDB, in `ratchet::mysql` | no |
 
+mod address;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod prelude;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -173,6 +180,7 @@ pub use ratchet_core::page::Page;
 pub use ratchet_core::record::Timing;
 
 // Stores.
+pub use address::open_store;
 pub use ratchet_core::ManualClock;
 pub use ratchet_core::MemoryStore;
 pub use ratchet_core::Store;

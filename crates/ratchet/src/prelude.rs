@@ -18,9 +18,9 @@ pub use crate::State;
 #[cfg(feature = "macros")]
 pub use crate::job;
 pub use crate::jobs;
-#[cfg(feature = "sqlite")]
-pub use crate::sqlite::CompleteIn;
+#[cfg(feature = "mysql")]
+pub use crate::mysql::MysqlStore;
+#[cfg(feature = "postgres")]
+pub use crate::postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::SqliteStore;
-#[cfg(feature = "sqlite")]
-pub use crate::sqlite::SubmitIn;

@@ -11,10 +11,35 @@ const OWN: &[(&str, &[&str])] = &[
     ("ratchet-engine", &["ratchet-core"]),
     ("ratchet-conformance", &["ratchet-core"]),
     ("ratchet-store-sql", &["ratchet-core"]),
-    ("ratchet-store-sqlite", &["ratchet-core", "ratchet-store-sql"]),
-    ("ratchet", &["ratchet-core", "ratchet-engine", "ratchet-macros", "ratchet-store-sqlite"]),
+    ("ratchet-store-pool", &["ratchet-core", "ratchet-store-sql"]),
+    ("ratchet-store-sqlite", &["ratchet-core", "ratchet-store-pool", "ratchet-store-sql"]),
+    ("ratchet-store-postgres", &["ratchet-core", "ratchet-store-pool", "ratchet-store-sql"]),
+    ("ratchet-store-mysql", &["ratchet-core", "ratchet-store-pool", "ratchet-store-sql"]),
+    ("ratchet-coordinator-redis", &["ratchet-core"]),
+    (
+        "ratchet",
+        &[
+            "ratchet-coordinator-redis",
+            "ratchet-core",
+            "ratchet-engine",
+            "ratchet-macros",
+            "ratchet-store-mysql",
+            "ratchet-store-postgres",
+            "ratchet-store-sqlite",
+        ],
+    ),
     ("ratchet-cli", &["ratchet", "ratchet-core"]),
-    ("ratchet-bench", &["ratchet", "ratchet-core", "ratchet-store-sqlite", "ratchet-testdb"]),
+    (
+        "ratchet-bench",
+        &[
+            "ratchet",
+            "ratchet-core",
+            "ratchet-store-mysql",
+            "ratchet-store-postgres",
+            "ratchet-store-sqlite",
+            "ratchet-testdb",
+        ],
+    ),
     ("ratchet-chaos", &["ratchet", "ratchet-testdb"]),
     ("ratchet-testdb", &[]),
     ("xtask", &["ratchet-core", "ratchet-testdb"]),
@@ -22,13 +47,21 @@ const OWN: &[(&str, &[&str])] = &[
 
 /// Third parties that only some crates may depend on, and why.
 const FOREIGN: &[(&str, &[&str], &str)] = &[
-    ("sqlx", &["ratchet-store-sqlite", "ratchet-bench"], "only driver crates name a driver"),
+    (
+        "sqlx",
+        &["ratchet-store-sqlite", "ratchet-store-postgres", "ratchet-store-mysql", "ratchet-bench"],
+        "only driver crates name a driver",
+    ),
     (
         "tokio",
         &[
             "ratchet-engine",
             "ratchet-conformance",
+            "ratchet-store-pool",
             "ratchet-store-sqlite",
+            "ratchet-store-postgres",
+            "ratchet-store-mysql",
+            "ratchet-coordinator-redis",
             "ratchet",
             "ratchet-cli",
             "ratchet-bench",

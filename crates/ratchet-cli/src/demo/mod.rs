@@ -23,7 +23,7 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
     expect_panics();
     let store = session.create_store().await?;
     let ratchet = Ratchet::builder()
-        .store(store)
+        .shared_store(store)
         .jobs(handlers::all())
         .node_name("demo")
         .queue("default", 20)
@@ -48,7 +48,7 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
         Err(error) => Err(error),
     };
     ratchet.shutdown().await;
-    session.output.show(&summary?, |summary| summary.page(&session.database))?;
+    session.output.show(&summary?, |summary| summary.page(&session.shown(), session.is_default()))?;
     Ok(Exit::Done)
 }
 

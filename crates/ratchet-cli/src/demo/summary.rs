@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 use ratchet::{Client, JobCursor, JobFilter, JobId, JobRecord, JobState, StoreError, Tag};
 use serde::Serialize;
 
 use crate::output::table;
-use crate::session::DATABASE_DEFAULT;
 use crate::times;
 
 #[derive(Serialize)]
@@ -74,7 +72,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
 }
 
 impl Summary {
-    pub(super) fn page(&self, database: &Path) -> String {
+    pub(super) fn page(&self, database: &str, is_default: bool) -> String {
         let ms = |millis: f64| times::duration(Duration::from_secs_f64(millis / 1_000.0));
         let rows = self.rows.iter().map(|row| {
             [
@@ -92,17 +90,13 @@ impl Summary {
             *by_outcome.entry(row.outcome).or_default() += row.jobs;
         }
         let outcomes: Vec<String> = by_outcome.iter().map(|(state, jobs)| format!("{jobs} {state}")).collect();
-        let command = if database == Path::new(DATABASE_DEFAULT) {
-            "ratchet".to_owned()
-        } else {
-            format!("ratchet --database {}", database.display())
-        };
+        let command = if is_default { "ratchet".to_owned() } else { format!("ratchet --database {}", database) };
         let mut page = format!(
             "\n{table}\n\n{} jobs in {}: {}\n\nThey are in {}. Look at them with\n  {command} jobs list --tag {}",
             self.jobs,
             ms(self.took_ms),
             outcomes.join(", "),
-            database.display(),
+            database,
             self.tag,
         );
         if let Some(dead) = self.dead {

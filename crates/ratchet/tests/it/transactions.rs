@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ratchet::prelude::*;
 use ratchet::sqlite::sqlx::{self, SqlitePool};
+use ratchet::sqlite::{CompleteIn, SubmitIn};
 use ratchet::{BoxError, ErrorKind, SubmitError};
 use tokio::sync::Notify;
 
