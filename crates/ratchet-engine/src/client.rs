@@ -56,8 +56,10 @@ impl Client {
     }
 
     /// A client that tells nodes of new work through `coordinator`, instead of the way that the store offers, if any.
-    pub fn with_coordinator(store: impl Store + 'static, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
-        Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock), Some(coordinator))
+    ///
+    /// The client only uses it: it may be shared, and whoever made it closes it.
+    pub fn with_coordinator(store: Arc<dyn Store>, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
+        Self::over(store, Arc::new(crate::ids::SystemClock), Some(coordinator))
     }
 
     pub(crate) fn over(

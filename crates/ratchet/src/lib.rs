@@ -57,6 +57,7 @@
 //! | hear what happens | [`Client::events`], [`JobEvent`] |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
 //! | write a store | [`store`], and the suite in `ratchet-conformance` |
+//! | wake nodes of other processes | [`RatchetBuilder::coordinator`], [`ClusterCoordinator`] |
 //!
 //! # What is promised
 //!
@@ -72,6 +73,7 @@
 //! | `sqlite` | the store in a SQLite file, in `ratchet::sqlite` | yes |
 //! | `postgres` | the store on PostgreSQL, in `ratchet::postgres` | no |
 //! | `mysql` | the store on MySQL and MariaDB, in `ratchet::mysql` | no |
+//! | `redis` | word of new work between nodes over Redis, in `ratchet::redis` | no |
 
 mod address;
 #[cfg(feature = "mysql")]
@@ -79,6 +81,8 @@ pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod prelude;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -132,6 +136,9 @@ pub use ratchet_engine::JobEventKind;
 
 // Changing how Ratchet decides.
 pub use ratchet_core::Clock;
+pub use ratchet_core::ClusterCoordinator;
+pub use ratchet_core::Hint;
+pub use ratchet_core::coordinator;
 pub use ratchet_engine::AdaptivePolling;
 pub use ratchet_engine::AdaptiveWaits;
 pub use ratchet_engine::DefaultErrorSanitizer;
@@ -173,6 +180,7 @@ pub use ratchet_core::Tag;
 /// A point in time, as jobs know it: UTC, stored with microsecond precision.
 pub use ratchet_core::Timestamp;
 pub use ratchet_core::node::NodeRecord;
+pub use ratchet_core::node::NodeVitals;
 pub use ratchet_core::node::QueueRecord;
 pub use ratchet_core::page::JobCursor;
 pub use ratchet_core::page::JobFilter;

@@ -52,6 +52,7 @@ const FOREIGN: &[(&str, &[&str], &str)] = &[
         &["ratchet-store-sqlite", "ratchet-store-postgres", "ratchet-store-mysql", "ratchet-bench"],
         "only driver crates name a driver",
     ),
+    ("redis", &["ratchet-coordinator-redis"], "only driver crates name a driver"),
     (
         "tokio",
         &[
