@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use ratchet::{JsonText, NodeId, NodeName, NodeRecord, Timestamp};
+use ratchet::{JsonText, NodeId, NodeName, NodeRecord, NodeVitals, Timestamp};
 use ratchet_core::clock;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,7 @@ struct NodeView {
     started_at: Timestamp,
     last_heartbeat: Timestamp,
     dead_at: Option<Timestamp>,
+    vitals: NodeVitals,
     info: JsonText,
 }
 
@@ -37,7 +38,9 @@ enum Standing {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Info {
+    version: String,
     kinds: Vec<String>,
+    queues: Vec<String>,
     slots: u64,
 }
 
@@ -51,13 +54,13 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
 }
 
 fn view(node: NodeRecord, now: Timestamp) -> NodeView {
-    let NodeRecord { id, name, info, started_at, last_heartbeat, dead_at, .. } = node;
+    let NodeRecord { id, name, info, started_at, last_heartbeat, vitals, dead_at, .. } = node;
     let standing = match dead_at {
         Some(_) => Standing::Dead,
         None if clock::elapsed(last_heartbeat, now) > SILENT_AFTER => Standing::Silent,
         None => Standing::Alive,
     };
-    NodeView { id, name, standing, started_at, last_heartbeat, dead_at, info }
+    NodeView { id, name, standing, started_at, last_heartbeat, dead_at, vitals, info }
 }
 
 fn listed(nodes: &[NodeView], now: Timestamp) -> String {
@@ -72,13 +75,41 @@ fn listed(nodes: &[NodeView], now: Timestamp) -> String {
             Standing::Dead => "dead",
         };
         [
-            node.id.to_string(),
             node.name.to_string(),
-            standing.to_owned(),
-            times::ago(node.last_heartbeat, now),
-            info.slots.to_string(),
+            node.id.to_string(),
+            info.version,
             info.kinds.len().to_string(),
+            info.queues.join(" "),
+            format!("{}/{}", node.vitals.running, info.slots),
+            skew(node.vitals.clock_skew_us),
+            times::ago(node.last_heartbeat, now),
+            standing.to_owned(),
         ]
     });
-    table(&["ID", "NAME", "STANDING", "HEARD", "SLOTS", "KINDS"], 1, rows)
+    table(&["NAME", "ID", "VERSION", "KINDS", "QUEUES", "LOAD", "SKEW", "HEARD", "STANDING"], QUEUES, rows)
+}
+
+/// The only column that may give way: a node can serve many.
+const QUEUES: usize = 4;
+
+/// How far the node's clock is ahead of the database's, or behind it.
+fn skew(skew_us: Option<i64>) -> String {
+    let Some(us) = skew_us else { return "unknown".to_owned() };
+    let sign = if us < 0 { '-' } else { '+' };
+    format!("{sign}{}", times::duration(Duration::from_micros(us.unsigned_abs())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skew_is_ahead_or_behind() {
+        let check = |skew_us, expected: &str| assert_eq!(skew(skew_us), expected);
+        check(None, "unknown");
+        check(Some(0), "+0 µs");
+        check(Some(-12_000), "-12 ms");
+        check(Some(90_000_000), "+1 min 30 s");
+        check(Some(i64::MIN), "-106751991 d 4 h");
+    }
 }
