@@ -7,7 +7,6 @@
 mod coordinator;
 mod link;
 mod options;
-mod pause;
 
 pub use coordinator::RedisCoordinator;
 pub use options::{ConnectError, RedisOptions};

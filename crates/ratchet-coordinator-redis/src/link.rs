@@ -4,13 +4,12 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use ratchet_core::coordinator::Hub;
+use ratchet_core::coordinator::{Failures, Hub};
 use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::{AsyncConnectionConfig, Client, RedisError};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
-use crate::pause::Failures;
 
 /// How long an attempt to connect may take, and how long a question may wait for its answer.
 const CONNECT_MAX: Duration = Duration::from_secs(2);

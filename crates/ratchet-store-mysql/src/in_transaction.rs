@@ -53,7 +53,7 @@ impl<C: PrepareCompletion> CompleteIn for C {
 }
 
 /// A caller's connection; the texts are kept for the next one.
-fn session(conn: &mut MySqlConnection) -> Session<'_> {
+pub(crate) fn session(conn: &mut MySqlConnection) -> Session<'_> {
     static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Mysql));
     static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
     Session { conn, texts: &TEXTS, counters: &COUNTERS }

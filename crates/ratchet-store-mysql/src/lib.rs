@@ -24,3 +24,9 @@ pub use ratchet_store_sql::Counts;
 /// The driver, in the version whose connections this crate takes.
 pub use sqlx;
 pub use store::MysqlStore;
+
+/// A connection as `ratchet-store-sql` sees it, for tests of query plans.
+#[doc(hidden)]
+pub fn conn(conn: &mut sqlx::MySqlConnection) -> impl ratchet_store_sql::Conn + '_ {
+    in_transaction::session(conn)
+}

@@ -53,7 +53,7 @@ impl<C: PrepareCompletion> CompleteIn for C {
 }
 
 /// A caller's connection; the texts are kept for the next one. It may be behind a pooler, so no statement is kept on it.
-fn session(conn: &mut PgConnection) -> Session<'_> {
+pub(crate) fn session(conn: &mut PgConnection) -> Session<'_> {
     static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Postgres));
     static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
     Session { conn, texts: &TEXTS, counters: &COUNTERS, prepares: false }

@@ -12,6 +12,7 @@
 //! [`SubmitIn`] and [`CompleteIn`] for a caller's own transaction.
 
 mod conn;
+mod coordinator;
 mod driver;
 mod error;
 mod in_transaction;
@@ -25,3 +26,9 @@ pub use ratchet_store_sql::Counts;
 /// The driver, in the version whose connections this crate takes.
 pub use sqlx;
 pub use store::PostgresStore;
+
+/// A connection as `ratchet-store-sql` sees it, for tests of query plans.
+#[doc(hidden)]
+pub fn conn(conn: &mut sqlx::PgConnection) -> impl ratchet_store_sql::Conn + '_ {
+    in_transaction::session(conn)
+}

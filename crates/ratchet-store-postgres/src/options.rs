@@ -14,6 +14,9 @@ use crate::driver::PostgresDriver;
 use crate::store::PostgresStore;
 
 const DOING: &str = "opening a PostgreSQL store";
+const CHANNEL_DEFAULT: &str = "ratchet_wakeup";
+/// PostgreSQL cuts longer names.
+const CHANNEL_BYTES_MAX: usize = 63;
 
 /// How a store is opened; from [`PostgresStore::options`].
 #[derive(Debug, Clone)]
@@ -21,12 +24,23 @@ pub struct PostgresOptions {
     url: String,
     migrate: bool,
     pooled: bool,
+    listen_url: Option<String>,
+    channel: String,
+    wakeups: bool,
     limits: PoolLimits,
 }
 
 impl PostgresOptions {
     pub(crate) fn new(url: &str) -> Self {
-        Self { url: url.to_owned(), migrate: false, pooled: false, limits: PoolLimits::default() }
+        Self {
+            url: url.to_owned(),
+            migrate: false,
+            pooled: false,
+            listen_url: None,
+            channel: CHANNEL_DEFAULT.to_owned(),
+            wakeups: true,
+            limits: PoolLimits::default(),
+        }
     }
 
     /// Whether the schema is brought up to date; no unless told otherwise. A schema that lacks something is refused if
@@ -39,10 +53,35 @@ impl PostgresOptions {
 
     /// Whether there is a transaction pooler, such as pgbouncer, between here and the server; no unless told otherwise.
     ///
-    /// Nothing then depends on which server connection a transaction gets: no prepared statement is kept.
+    /// Nothing then depends on which server connection a transaction gets: no prepared statement is kept. Nodes hear of
+    /// each other's work only if [`listen_url`](Self::listen_url) gives them a way around the pooler.
     #[must_use]
     pub fn pooled(mut self, pooled: bool) -> Self {
         self.pooled = pooled;
+        self
+    }
+
+    /// Where nodes listen for each other's work: the server itself, if the store's URL is that of a pooler. The store's
+    /// own URL unless told otherwise.
+    #[must_use]
+    pub fn listen_url(mut self, url: impl Into<String>) -> Self {
+        self.listen_url = Some(url.into());
+        self
+    }
+
+    /// The channel on which nodes hear of each other's work; `ratchet_wakeup` unless told otherwise. Installations that
+    /// share a database in schemas of their own are kept apart by it.
+    #[must_use]
+    pub fn channel(mut self, channel: impl Into<String>) -> Self {
+        self.channel = channel.into();
+        self
+    }
+
+    /// Whether nodes tell each other of new work by LISTEN and NOTIFY; yes unless told otherwise. Without it they find
+    /// the work of others by polling, or through another coordinator.
+    #[must_use]
+    pub fn wakeups(mut self, wakeups: bool) -> Self {
+        self.wakeups = wakeups;
         self
     }
 
@@ -75,14 +114,15 @@ impl PostgresOptions {
     /// [`Unavailable`](ErrorKind::Unavailable) if the server cannot be reached at the moment. The text names the server
     /// and says what to do.
     pub async fn connect(self) -> Result<PostgresStore, StoreError> {
-        let options = self.connect_options()?;
+        let options = connect_options(&self.url, self.pooled)?;
+        let hearing = self.hearing()?;
         let at = format!("{}:{}", options.get_host(), options.get_port());
         let opened = async {
             let (texts, counters) = (Arc::new(Texts::new(Dialect::Postgres)), Arc::new(Counters::default()));
             let driver = PostgresDriver { options, pooled: self.pooled, texts, counters: counters.clone() };
             let driver = Arc::new(driver);
             let pool = Pool::new("ratchet-postgres", driver.clone(), self.limits, counters)?;
-            let store = PostgresStore::new(driver, pool);
+            let store = PostgresStore::new(driver, pool, hearing);
             store.prepare(self.migrate).await?;
             Ok(store)
         };
@@ -91,24 +131,44 @@ impl PostgresOptions {
         })
     }
 
-    fn connect_options(&self) -> Result<PgConnectOptions, StoreError> {
-        if !self.url.starts_with("postgres://") && !self.url.starts_with("postgresql://") {
-            let problem = "the URL must begin with postgres://, as in postgres://user:password@host:5432/database";
+    /// Where and on which channel nodes hear of each other's work, if they do.
+    fn hearing(&self) -> Result<Option<Hearing>, StoreError> {
+        if self.channel.is_empty() || self.channel.len() > CHANNEL_BYTES_MAX || self.channel.contains('\0') {
+            let problem = format!("the channel's name has {} bytes; use 1 to {CHANNEL_BYTES_MAX}", self.channel.len());
             return Err(StoreError::new(ErrorKind::Invalid, DOING, problem));
         }
-        let options = PgConnectOptions::from_str(&self.url).map_err(|error| {
-            // The URL itself stays out of the text: it may hold a password.
-            let problem = "the URL cannot be read; write postgres://user:password@host:5432/database";
-            StoreError::new(ErrorKind::Invalid, DOING, problem).with_source(error)
-        })?;
-        let options = options.disable_statement_logging().statement_cache_capacity(512);
-        let options =
-            if options.get_application_name().is_none() { options.application_name("ratchet") } else { options };
-        if self.pooled {
-            return Ok(options);
-        }
-        // The planner must not read a whole table because it was small when statistics were taken, and compiling a
-        // statement that runs for a millisecond never pays.
-        Ok(options.options([("enable_seqscan", "off"), ("jit", "off")]))
+        let url = match &self.listen_url {
+            _ if !self.wakeups => return Ok(None),
+            Some(url) => url,
+            None if self.pooled => return Ok(None),
+            None => &self.url,
+        };
+        Ok(Some(Hearing { at: connect_options(url, false)?, channel: self.channel.clone() }))
     }
+}
+
+/// Where and on which channel nodes hear of each other's work.
+pub(crate) struct Hearing {
+    pub(crate) at: PgConnectOptions,
+    pub(crate) channel: String,
+}
+
+fn connect_options(url: &str, pooled: bool) -> Result<PgConnectOptions, StoreError> {
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        let problem = "the URL must begin with postgres://, as in postgres://user:password@host:5432/database";
+        return Err(StoreError::new(ErrorKind::Invalid, DOING, problem));
+    }
+    let options = PgConnectOptions::from_str(url).map_err(|error| {
+        // The URL itself stays out of the text: it may hold a password.
+        let problem = "the URL cannot be read; write postgres://user:password@host:5432/database";
+        StoreError::new(ErrorKind::Invalid, DOING, problem).with_source(error)
+    })?;
+    let options = options.disable_statement_logging().statement_cache_capacity(512);
+    let options = if options.get_application_name().is_none() { options.application_name("ratchet") } else { options };
+    if pooled {
+        return Ok(options);
+    }
+    // The planner must not read a whole table because it was small when statistics were taken, and compiling a
+    // statement that runs for a millisecond never pays.
+    Ok(options.options([("enable_seqscan", "off"), ("jit", "off")]))
 }

@@ -3,19 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::StoreError;
 use ratchet_core::store::{MovableClock, PulseStore, Store};
+use ratchet_core::{ClusterCoordinator, StoreError};
 use ratchet_store_pool::Pool;
 use ratchet_store_sql::{Counts, Dialect, Intent, Transact, Work, migrate, work};
 
+use crate::coordinator::PostgresCoordinator;
 use crate::driver::PostgresDriver;
-use crate::options::PostgresOptions;
+use crate::options::{Hearing, PostgresOptions};
 
 /// A store on a PostgreSQL server. Cloning gives another handle to the same store.
 #[derive(Debug, Clone)]
 pub struct PostgresStore {
     driver: Arc<PostgresDriver>,
     pool: Arc<Pool<PostgresDriver>>,
+    /// How nodes hear of each other's work; `None` behind a pooler without an address to listen at.
+    coordinator: Option<Arc<PostgresCoordinator>>,
 }
 
 impl PostgresStore {
@@ -37,8 +40,11 @@ impl PostgresStore {
         PostgresOptions::new(url)
     }
 
-    pub(crate) fn new(driver: Arc<PostgresDriver>, pool: Pool<PostgresDriver>) -> Self {
-        Self { driver, pool: Arc::new(pool) }
+    pub(crate) fn new(driver: Arc<PostgresDriver>, pool: Pool<PostgresDriver>, hearing: Option<Hearing>) -> Self {
+        let pool = Arc::new(pool);
+        let coordinator =
+            hearing.map(|hearing| Arc::new(PostgresCoordinator::new(hearing.at, &hearing.channel, pool.clone())));
+        Self { driver, pool, coordinator }
     }
 
     /// Makes sure that the database has the schema that this version needs.
@@ -55,6 +61,15 @@ impl PostgresStore {
     /// How much the store has asked of its database since it was opened.
     pub fn counts(&self) -> Counts {
         self.driver.counters.read()
+    }
+
+    /// Waits until the store hears of work on other nodes, for tests.
+    #[doc(hidden)]
+    pub async fn until_heard(&self) {
+        if let Some(coordinator) = &self.coordinator {
+            coordinator.hear();
+            coordinator.until_heard().await;
+        }
     }
 
     async fn open_heartbeat(&self) -> Result<Box<dyn PulseStore>, StoreError> {
@@ -77,6 +92,10 @@ ratchet_store_sql::implement_store!(PostgresStore);
 impl Store for PostgresStore {
     fn name(&self) -> &'static str {
         "postgres"
+    }
+
+    fn coordinator(&self) -> Option<Arc<dyn ClusterCoordinator>> {
+        self.coordinator.clone().map(|coordinator| coordinator as Arc<dyn ClusterCoordinator>)
     }
 }
 

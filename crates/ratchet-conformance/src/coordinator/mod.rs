@@ -19,6 +19,7 @@ pub mod broken;
 mod bus;
 mod cases;
 mod cluster;
+mod proxy;
 
 mod closing;
 mod counting;
@@ -40,6 +41,7 @@ use ratchet_core::ClusterCoordinator;
 pub use bus::{Bus, BusCoordinator};
 pub use cases::COORDINATOR_CASES;
 pub use cluster::Cluster;
+pub use proxy::{Proxy, Way};
 
 /// How long a hint may take.
 pub const LATENCY_MAX: Duration = Duration::from_secs(2);
@@ -60,6 +62,11 @@ pub trait Transport: Send + Sync {
 
     /// Gives the transport back.
     async fn restore(&self) {}
+
+    /// The longest message that the transport itself carries.
+    fn message_bytes_max(&self) -> usize {
+        usize::MAX
+    }
 
     /// Whether hints that come before the first listener are kept for it.
     fn keeps_early_hints(&self) -> bool {

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use ratchet_conformance::coordinator::Proxy;
 use ratchet_coordinator_redis::{ConnectError, RedisCoordinator};
 use ratchet_core::ClusterCoordinator;
 use tokio::net::TcpListener;
 
 use crate::outages::hears_again;
-use crate::proxy::Proxy;
 use crate::suite::{channel, hint, server};
 
 #[tokio::test]

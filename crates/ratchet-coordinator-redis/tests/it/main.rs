@@ -4,5 +4,4 @@
 mod connecting;
 mod nodes;
 mod outages;
-mod proxy;
 mod suite;

@@ -3,11 +3,11 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use ratchet_conformance::coordinator::{Proxy, Way};
 use ratchet_coordinator_redis::RedisCoordinator;
 use ratchet_core::ClusterCoordinator;
 use ratchet_testdb::{Profile, Server};
 
-use crate::proxy::{Proxy, Way};
 use crate::suite::{channel, hint, server};
 
 /// Speaks until it is heard.

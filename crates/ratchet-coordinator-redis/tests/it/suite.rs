@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ratchet_conformance::coordinator::{CoordinatorFixture, Transport};
+use ratchet_conformance::coordinator::{CoordinatorFixture, Proxy, Transport, Way};
 use ratchet_coordinator_redis::RedisCoordinator;
 use ratchet_core::ClusterCoordinator;
 use ratchet_core::coordinator::Hint;
 
-use crate::proxy::{Proxy, Way};
 
 pub(crate) fn server() -> String {
     ratchet_testdb::redis_url().expect("these tests need a Redis server")

@@ -4,6 +4,7 @@
 //! others find the work at their next poll, and one too many costs a poll. Nothing that Ratchet promises rests on it.
 
 mod envelope;
+mod failures;
 mod hub;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use crate::id::NodeId;
 use crate::priority::Priority;
 
 pub use envelope::{ENVELOPE_CHARS_MAX, Envelope, Rejected};
+pub use failures::Failures;
 pub use hub::{EARLY_HINTS_MAX, Hub, OUTGOING_MAX};
 
 /// Carries hints between the nodes of a cluster.

@@ -4,9 +4,58 @@
 
 mod conformance;
 mod database;
+mod plan;
+mod races;
 mod statements;
+
+use std::time::Duration;
+
+use ratchet_core::claim::{Boost, ClaimRequest, Pool};
+use ratchet_core::node::NodeRegistration;
+use ratchet_core::record::Timing;
+use ratchet_core::store::ClusterStore;
+use ratchet_core::{
+    AttemptRecord, AttemptStatus, Change, Claim, JobId, JobSpec, JsonText, Kind, NewJob, NodeId, NodeName, QueueName,
+    Settlement,
+};
+use uuid::Uuid;
 
 /// Runs `test` on a runtime with two threads.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test);
+}
+
+async fn register(store: &impl ClusterStore) -> NodeId {
+    let id = NodeId(Uuid::new_v4());
+    let node = NodeRegistration { id, name: NodeName::new("test").unwrap(), info: JsonText::null() };
+    store.register(&node).await.unwrap();
+    id
+}
+
+fn request(node: NodeId, kinds: &[&str], limit: usize) -> ClaimRequest {
+    let kinds = kinds.iter().map(|kind| Kind::new(kind).unwrap()).collect();
+    let pools = vec![Pool { queue: QueueName::default(), kinds, free: limit }];
+    ClaimRequest { node, pools, limit, probation: true, boost: Boost::default() }
+}
+
+fn job(number: u128) -> NewJob {
+    NewJob::new(JobId(Uuid::from_u128(number)), JobSpec::new(Kind::new("work").unwrap(), JsonText::null()))
+}
+
+/// The settlement of an attempt that went well.
+fn success(claim: &Claim) -> Settlement {
+    let at = claim.job.picked_at.unwrap();
+    let timing = Timing { started_at: at, ended_at: at, duration: Duration::ZERO, queue_wait: Duration::ZERO };
+    let attempt = AttemptRecord {
+        job_id: claim.job.id,
+        version: claim.fence.version,
+        attempt: 1,
+        node: claim.fence.node,
+        status: AttemptStatus::Succeeded,
+        timing,
+        error_class: None,
+        error: None,
+    };
+    let change = Change::Succeed { attempts: 1, result: None };
+    Settlement { fence: claim.fence, change, attempt: Some(attempt), new_jobs: Vec::new(), maybe_applied: false }
 }

@@ -1,28 +1,29 @@
-//! How long to wait before the next attempt to reach the server.
+//! How long a transport waits before its next attempt to reach its server.
 
 use std::time::Duration;
 
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Failures in a row.
+/// Failures of a transport in a row: how long to wait, and what is worth a line in the log.
 #[derive(Debug, Default)]
-pub(crate) struct Failures(u32);
+pub struct Failures(u32);
 
 impl Failures {
     /// Counts one more; says whether it is worth a line in the log: the first, the second, the fourth and so on are.
-    pub(crate) fn one_more(&mut self) -> bool {
+    pub fn one_more(&mut self) -> bool {
         self.0 = self.0.saturating_add(1);
         self.0.is_power_of_two()
     }
 
-    pub(crate) fn forget(&mut self) {
+    /// The transport works again.
+    pub fn forget(&mut self) {
         self.0 = 0;
     }
 
     /// Doubles with each failure and is spread by `random`, from 0 to 1, so that the nodes of a cluster do not come back
     /// all at once: three quarters of it to all of it.
-    pub(crate) fn pause(&self, random: f64) -> Duration {
+    pub fn pause(&self, random: f64) -> Duration {
         let doublings = self.0.saturating_sub(1).min(16);
         let pause = PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX);
         pause.mul_f64(0.75 + random.clamp(0.0, 1.0) / 4.0)

@@ -1,0 +1,79 @@
+//! A way to the server that a test can cut: connections pass through it, until they do not.
+
+use std::net::SocketAddr;
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// What happens to what passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Everything passes.
+    Open,
+    /// Connections break, and new ones too.
+    Cut,
+    /// Nothing passes, and nobody is told.
+    Silent,
+}
+
+/// Passes connections on to a server until it is told not to.
+#[derive(Debug)]
+pub struct Proxy {
+    server: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    way: watch::Sender<Way>,
+}
+
+impl Proxy {
+    /// A proxy before the server of this URL, on a free port.
+    pub async fn before(server: &str) -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").await.expect("there is a free port"), server)
+    }
+
+    /// The same with a listener of the caller's.
+    pub fn on(listener: TcpListener, server: &str) -> Self {
+        let address = listener.local_addr().expect("a listener has an address");
+        let (way, state) = watch::channel(Way::Open);
+        tokio::spawn(accept(listener, authority(server).to_owned(), state));
+        Self { server: server.to_owned(), address, way }
+    }
+
+    /// The server's URL with this proxy in its place.
+    pub fn url(&self) -> String {
+        self.server.replacen(authority(&self.server), &self.address.to_string(), 1)
+    }
+
+    /// Changes what happens to what passes.
+    pub fn set(&self, way: Way) {
+        self.way.send_replace(way);
+    }
+}
+
+/// The host and port of a URL.
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+async fn accept(listener: TcpListener, server: String, way: watch::Receiver<Way>) {
+    while let Ok((client, _)) = listener.accept().await {
+        if *way.borrow() != Way::Cut {
+            tokio::spawn(forward(client, server.clone(), way.clone()));
+        }
+    }
+}
+
+async fn forward(mut client: TcpStream, server: String, mut way: watch::Receiver<Way>) {
+    // A server that is away looks like a way that is cut.
+    let Ok(mut server) = TcpStream::connect(server).await else { return };
+    loop {
+        let state = *way.borrow_and_update();
+        tokio::select! {
+            _ = copy_bidirectional(&mut client, &mut server), if state == Way::Open => return,
+            changed = way.changed() => if changed.is_err() || *way.borrow() == Way::Cut { return },
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use ratchet_core::store::QueueStore as _;
+use ratchet_core::{ClaimRequest, Pool, QueueName};
+use ratchet_store_mysql::sqlx::{self, MySqlConnection, Row as _};
+use ratchet_store_sql::turn;
+
+use super::database::TestDatabase;
+
+/// Puts `count` waiting jobs in: 300 of 1,000 of a kind that nobody runs, 300 in a paused queue, 100 in the future.
+fn fill(count: usize) -> String {
+    let digit = "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 \
+                 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
+    format!(
+        "CREATE TEMPORARY TABLE backlog AS
+         SELECT i, UNHEX(LPAD(HEX(i), 32, '0')) AS job_id,
+                IF(i % 10 < 3, 'unknown', 'work') AS kind,
+                IF(i % 10 BETWEEN 3 AND 5, 'stopped', 'default') AS queue,
+                i % 5 AS priority,
+                IF(i % 10 = 6, TIMESTAMP'2090-01-01 00:00:00.000000', TIMESTAMP'2001-01-01 00:00:00.000000')
+                    + INTERVAL i MICROSECOND AS scheduled_time
+         FROM (SELECT 1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * g.d AS i
+               FROM {digit} a JOIN {digit} b JOIN {digit} c JOIN {digit} e JOIN {digit} f JOIN {digit} g) n
+         WHERE i <= {count} ORDER BY i;
+         INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy,
+                                    backoff_param_us, created_at)
+         SELECT job_id, kind, queue, 'SINGLE', priority, 'null', 3, 'NONE', 0, UTC_TIMESTAMP(6) FROM backlog ORDER BY i;
+         INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at)
+         SELECT job_id, 'PENDING', queue, kind, priority, scheduled_time, UTC_TIMESTAMP(6) FROM backlog ORDER BY i;
+         ANALYZE TABLE scheduler_job; ANALYZE TABLE scheduler_job_queue;"
+    )
+}
+
+/// Rows that this connection has asked of the storage engine.
+async fn reads(conn: &mut MySqlConnection) -> i64 {
+    let rows = sqlx::query("SHOW SESSION STATUS LIKE 'Handler_read%'").fetch_all(conn).await.unwrap();
+    rows.iter().map(|row| row.get_unchecked::<String, _>(1).parse::<i64>().unwrap()).sum()
+}
+
+/// The rows that a claim of 50 reads, and settling it and claiming the next 50; each undone.
+async fn reads_at(backlog: usize) -> (i64, i64) {
+    let database = TestDatabase::fresh().await;
+    let store = database.store().await;
+    let node = super::register(&store).await;
+    let stopped = QueueName::new("stopped").unwrap();
+    store.pause_queue(&stopped).await.unwrap();
+    database.execute(fill(backlog)).await;
+    let mut request = super::request(node, &["work"], 50);
+    request.pools.push(Pool { queue: stopped, ..request.pools[0].clone() });
+    let mut conn = database.connect().await;
+    sqlx::raw_sql("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").execute(&mut conn).await.unwrap();
+    turns(&mut conn, &request).await;
+    turns(&mut conn, &request).await
+}
+
+async fn turns(conn: &mut MySqlConnection, request: &ClaimRequest) -> (i64, i64) {
+    sqlx::raw_sql("BEGIN").execute(&mut *conn).await.unwrap();
+    let before = reads(conn).await;
+    let first = turn::turn(&mut ratchet_store_mysql::conn(conn), &[], Some(request)).await.unwrap();
+    assert_eq!(first.claimed.len(), 50);
+    let between = reads(conn).await;
+    let settlements: Vec<_> = first.claimed.iter().map(super::success).collect();
+    let second = turn::turn(&mut ratchet_store_mysql::conn(conn), &settlements, Some(request)).await.unwrap();
+    assert_eq!((second.settled.len(), second.claimed.len()), (50, 50));
+    let after = reads(conn).await;
+    sqlx::raw_sql("ROLLBACK").execute(&mut *conn).await.unwrap();
+    (between - before, after - between)
+}
+
+#[test]
+fn a_turn_reads_as_much_at_a_million_waiting_jobs_as_at_a_thousand() {
+    super::run(async {
+        let few = reads_at(1_000).await;
+        let many = reads_at(1_000_000).await;
+        println!("rows read of (claim, turn): {few:?} at 1,000, {many:?} at 1,000,000");
+        assert!(many.0 <= few.0 * 2, "a claim reads {} rows at 1,000,000, {} at 1,000", many.0, few.0);
+        assert!(many.1 <= few.1 * 2, "a turn reads {} rows at 1,000,000, {} at 1,000", many.1, few.1);
+        assert!(few.0 > 0);
+    });
+}

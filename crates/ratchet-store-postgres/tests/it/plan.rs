@@ -1,0 +1,90 @@
+use ratchet_core::store::QueueStore as _;
+use ratchet_core::{ClaimRequest, Pool, QueueName};
+use ratchet_store_postgres::sqlx::{self, PgConnection};
+use ratchet_store_sql::turn;
+
+use super::database::TestDatabase;
+
+/// Puts `count` waiting jobs in: 300 of 1,000 of a kind that nobody runs, 300 in a paused queue, 100 in the future.
+fn fill(count: usize) -> String {
+    format!(
+        "CREATE TEMP TABLE backlog AS
+         SELECT i, lpad(to_hex(i), 32, '0')::uuid AS job_id,
+                CASE WHEN i % 10 < 3 THEN 'unknown' ELSE 'work' END AS kind,
+                CASE WHEN i % 10 BETWEEN 3 AND 5 THEN 'stopped' ELSE 'default' END AS queue,
+                i % 5 AS priority,
+                CASE WHEN i % 10 = 6 THEN timestamptz '2090-01-01' ELSE timestamptz '2001-01-01' END
+                    + i * INTERVAL '1 microsecond' AS scheduled_time
+         FROM generate_series(1, {count}) AS i;
+         INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy,
+                                    backoff_param_us, created_at)
+         SELECT job_id, kind, queue, 'SINGLE', priority, 'null', 3, 'NONE', 0, now() FROM backlog;
+         INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at)
+         SELECT job_id, 'PENDING', queue, kind, priority, scheduled_time, now() FROM backlog;
+         ANALYZE scheduler_job; ANALYZE scheduler_job_queue;"
+    )
+}
+
+/// Blocks of Ratchet's tables and indexes that this connection has asked for and not yet reported.
+async fn blocks(conn: &mut PgConnection) -> i64 {
+    let sum = "SELECT COALESCE(SUM(pg_stat_get_xact_blocks_fetched(c.oid)), 0)::bigint FROM pg_class c \
+               WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'i')";
+    sqlx::query_scalar(sum).fetch_one(conn).await.unwrap()
+}
+
+/// The blocks that a claim of 50 reads, and settling it and claiming the next 50; each undone.
+async fn blocks_at(backlog: usize) -> (i64, i64) {
+    let database = TestDatabase::fresh().await;
+    let store = database.store().await;
+    let node = super::register(&store).await;
+    let stopped = QueueName::new("stopped").unwrap();
+    store.pause_queue(&stopped).await.unwrap();
+    database.execute(fill(backlog)).await;
+    let mut request = super::request(node, &["work"], 50);
+    request.pools.push(Pool { queue: stopped, ..request.pools[0].clone() });
+    let mut conn = PgConnection::connect_like_the_store(&database).await;
+    let mut last = (0, 0);
+    // Prepared statements get their final plan after a few runs.
+    for _ in 0..8 {
+        last = turns(&mut conn, &request).await;
+    }
+    last
+}
+
+async fn turns(conn: &mut PgConnection, request: &ClaimRequest) -> (i64, i64) {
+    sqlx::raw_sql("BEGIN").execute(&mut *conn).await.unwrap();
+    let before = blocks(conn).await;
+    let first = turn::turn(&mut ratchet_store_postgres::conn(conn), &[], Some(request)).await.unwrap();
+    assert_eq!(first.claimed.len(), 50);
+    let between = blocks(conn).await;
+    let settlements: Vec<_> = first.claimed.iter().map(super::success).collect();
+    let second = turn::turn(&mut ratchet_store_postgres::conn(conn), &settlements, Some(request)).await.unwrap();
+    assert_eq!((second.settled.len(), second.claimed.len()), (50, 50));
+    let after = blocks(conn).await;
+    sqlx::raw_sql("ROLLBACK").execute(&mut *conn).await.unwrap();
+    (between - before, after - between)
+}
+
+trait LikeTheStore {
+    async fn connect_like_the_store(database: &TestDatabase) -> Self;
+}
+
+impl LikeTheStore for PgConnection {
+    async fn connect_like_the_store(database: &TestDatabase) -> Self {
+        let mut conn = database.connect().await;
+        sqlx::raw_sql("SET enable_seqscan = off; SET jit = off").execute(&mut conn).await.unwrap();
+        conn
+    }
+}
+
+#[test]
+fn a_turn_reads_as_much_at_a_million_waiting_jobs_as_at_a_thousand() {
+    super::run(async {
+        let few = blocks_at(1_000).await;
+        let many = blocks_at(1_000_000).await;
+        println!("blocks of (claim, turn): {few:?} at 1,000, {many:?} at 1,000,000");
+        assert!(many.0 <= few.0 * 2, "a claim reads {} blocks at 1,000,000, {} at 1,000", many.0, few.0);
+        assert!(many.1 <= few.1 * 2, "a turn reads {} blocks at 1,000,000, {} at 1,000", many.1, few.1);
+        assert!(few.0 > 0);
+    });
+}
