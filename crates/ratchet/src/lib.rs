@@ -152,6 +152,7 @@ pub use ratchet_engine::PollingStrategy;
 pub use ratchet_engine::RetryPolicy;
 pub use ratchet_engine::RetryVerdict;
 pub use ratchet_engine::SystemClock;
+pub use ratchet_engine::new_node_id;
 
 // The words of jobs: ids, names, states, records.
 pub use ratchet_core::AttemptRecord;
