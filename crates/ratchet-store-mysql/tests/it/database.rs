@@ -14,6 +14,8 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 /// A database of a test's own; dropping it lets the next test have it.
 pub(crate) struct TestDatabase {
     name: String,
+    /// Whether it has the schema, and nothing else was done to it.
+    usual: bool,
 }
 
 impl TestDatabase {
@@ -21,11 +23,12 @@ impl TestDatabase {
     pub(crate) async fn fresh() -> Self {
         let free = FREE.lock().unwrap().pop();
         if let Some(name) = free {
-            let database = Self { name };
+            let database = Self { name, usual: true };
             database.execute(EMPTY).await;
             return database;
         }
-        let database = Self::without_schema().await;
+        let mut database = Self::without_schema().await;
+        database.usual = true;
         MysqlStore::options(&database.url()).migrate(true).connect().await.unwrap();
         database
     }
@@ -36,7 +39,7 @@ impl TestDatabase {
         let name = format!("ratchet_test_{}_{number}", std::process::id());
         let mut server = server().connect().await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut server).await.unwrap();
-        Self { name }
+        Self { name, usual: false }
     }
 
     /// Where it is.
@@ -60,7 +63,9 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        FREE.lock().unwrap().push(std::mem::take(&mut self.name));
+        if self.usual {
+            FREE.lock().unwrap().push(std::mem::take(&mut self.name));
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod database;
+mod migrate;
 mod plan;
 mod races;
 mod statements;

@@ -5,7 +5,9 @@
 mod conformance;
 mod coordinator;
 mod database;
+mod migrate;
 mod plan;
+mod pooled;
 mod races;
 mod statements;
 

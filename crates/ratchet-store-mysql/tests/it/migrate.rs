@@ -1,0 +1,134 @@
+use ratchet_core::store::{ClusterStore as _, JobStore as _, SubmitUnit, TurnStore as _};
+use ratchet_core::{ErrorKind, StoreError};
+use ratchet_store_mysql::MysqlStore;
+use ratchet_store_mysql::sqlx::{self, AssertSqlSafe, Row as _};
+use ratchet_store_sql::{Dialect, migrate};
+
+use super::database::TestDatabase;
+
+/// What the catalogue says: every column with its type, every part of every index.
+async fn schema(database: &TestDatabase) -> Vec<String> {
+    let mut conn = database.connect().await;
+    let columns = "SELECT CONCAT_WS(' ', table_name, column_name, column_type, is_nullable, COALESCE(column_default, ''), \
+                   COALESCE(collation_name, '')) AS line FROM information_schema.columns WHERE table_schema = DATABASE() \
+                   UNION ALL SELECT CONCAT_WS(' ', table_name, index_name, seq_in_index, column_name, non_unique) \
+                   FROM information_schema.statistics WHERE table_schema = DATABASE() ORDER BY 1";
+    let rows = sqlx::raw_sql(AssertSqlSafe(columns)).fetch_all(&mut conn).await.unwrap();
+    rows.iter().map(|row| row.get_unchecked(0)).collect()
+}
+
+async fn refused(database: &TestDatabase) -> StoreError {
+    let refused = MysqlStore::options(&database.url()).migrate(true).connect().await;
+    let refused = refused.expect_err("such a schema is refused");
+    assert_eq!(*refused.kind(), ErrorKind::Invalid, "{refused}");
+    refused
+}
+
+#[test]
+fn migrations_and_clean_install_give_the_same_schema() {
+    super::run(async {
+        let migrated = TestDatabase::without_schema().await;
+        MysqlStore::options(&migrated.url()).migrate(true).connect().await.unwrap();
+        let clean = TestDatabase::without_schema().await;
+        clean.execute(migrate::clean_install(Dialect::Mysql)).await;
+        assert_eq!(schema(&migrated).await, schema(&clean).await);
+        MysqlStore::connect(&clean.url()).await.expect("a clean install needs no migration");
+    });
+}
+
+#[test]
+fn eight_at_once_migrate_once() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        let opened = (0..8).map(|_| tokio::spawn(MysqlStore::options(&database.url()).migrate(true).connect()));
+        for opened in futures_util::future::join_all(opened).await {
+            opened.unwrap().unwrap().database_time().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_schema_that_lacks_something_is_refused_if_it_may_not_be_migrated() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        let refused = MysqlStore::connect(&database.url()).await.unwrap_err();
+        assert_eq!(*refused.kind(), ErrorKind::Invalid);
+        assert!(refused.to_string().contains("run the migrations first"), "{refused}");
+    });
+}
+
+#[test]
+fn a_schema_of_another_making_is_refused() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        MysqlStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        database.execute("UPDATE ratchet_schema_version SET checksum = 'abc'").await;
+        assert!(refused(&database).await.to_string().contains("checksum abc"));
+        database.execute("UPDATE ratchet_schema_version SET dirty = TRUE").await;
+        assert!(refused(&database).await.to_string().contains("not finished"));
+        database.execute("INSERT INTO ratchet_schema_version VALUES (99, 'later', 'x', UTC_TIMESTAMP(6), FALSE)").await;
+        assert!(refused(&database).await.to_string().contains("use a newer program"));
+    });
+}
+
+/// DDL is no part of a transaction here.
+#[test]
+fn a_step_that_breaks_off_stays_marked() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        // In the way of the last table but one.
+        database.execute("CREATE TABLE scheduler_lock (mine integer)").await;
+        refused(&database).await;
+        database.execute("DROP TABLE scheduler_lock").await;
+        let refused = refused(&database).await;
+        assert!(refused.to_string().contains("begun and not finished"), "{refused}");
+    });
+}
+
+#[test]
+fn what_cannot_be_reached_is_named() {
+    super::run(async {
+        let check = async |url: &str, kind: ErrorKind, text: &str| {
+            let refused = MysqlStore::connect(url).await.unwrap_err();
+            assert_eq!(*refused.kind(), kind, "{refused}");
+            assert!(refused.to_string().contains(text), "{refused}");
+            assert!(!format!("{refused:?}").contains("s3cret"), "{refused:?}");
+        };
+        check("jobs.db", ErrorKind::Invalid, "must begin with mysql://").await;
+        check("postgres://u@h/d", ErrorKind::Invalid, "must begin with mysql://").await;
+        check("mysql://u:s3cret@h:port/d", ErrorKind::Invalid, "the URL cannot be read").await;
+        check("mysql://u:s3cret@127.0.0.1:1/d", ErrorKind::Unavailable, "127.0.0.1:1").await;
+        let server = ratchet_testdb::mysql_url().unwrap();
+        check(&super::database::url_of(&server, "nowhere"), ErrorKind::Invalid, "create it first").await;
+    });
+}
+
+#[test]
+fn views_show_ids_and_keys_as_text() {
+    super::run(async {
+        let database = TestDatabase::fresh().await;
+        let store = database.store().await;
+        let mut job = super::job(0x0123_4567_89ab_7def_8123_4567_89ab_cdef);
+        job.business_key = Some(ratchet_core::BusinessKey::new("order 7 ").unwrap());
+        store.submit(&[SubmitUnit { jobs: vec![job.clone()] }]).await.unwrap();
+        let node = super::register(&store).await;
+        let claimed = store.turn(&[], Some(&super::request(node, &["work"], 1))).await.unwrap().claimed;
+        let mut conn = database.connect().await;
+        let seen = sqlx::raw_sql("SELECT job_id, business_key, picked_by, status FROM v_scheduler_job");
+        let seen = seen.fetch_one(&mut conn).await.unwrap();
+        let text = |index| seen.get_unchecked::<String, usize>(index);
+        assert_eq!(text(0), job.id.to_string());
+        assert_eq!(text(1), "order 7 ");
+        assert_eq!(text(2), node.to_string());
+        assert_eq!(text(3), "RUNNING");
+        store.turn(&[super::success(&claimed[0])], None).await.unwrap();
+        for (view, column, expected) in [
+            ("v_scheduler_job", "status", "SUCCEEDED".to_owned()),
+            ("v_scheduler_job_execution", "job_id", job.id.to_string()),
+            ("v_scheduler_node", "node_id", node.to_string()),
+        ] {
+            let row = sqlx::raw_sql(AssertSqlSafe(format!("SELECT {column} FROM {view}"))).fetch_one(&mut conn).await;
+            assert_eq!(row.unwrap().get_unchecked::<String, usize>(0), expected, "{view}");
+        }
+    });
+}
