@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ratchet_core::{Claim, ClaimRequest, ErrorKind, Fence, JobId, JobRecord, NodeId, Priority, StoreError, clock};
 
+use crate::cluster::is_alive;
 use crate::conn::Conn;
 use crate::dialect::Dialect;
 use crate::read::{self, claimed_columns};
@@ -19,10 +20,9 @@ use crate::stmt::Stmt;
 use crate::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
-    GATE,
+    LOOK,
     PROMOTABLE,
     PROMOTE,
-    HEADS,
     REFILL,
     LOCK_PENDING,
     TAKE,
@@ -50,12 +50,23 @@ const ROUNDS_MAX: usize = 4;
 ///
 /// Writes nothing if there is nothing to take.
 pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-    let gate = Gate::read(conn, request.node).await?;
+    let mut lanes = lanes(request, false);
+    if lanes.is_empty() {
+        // Nothing to ask for, but a node that is dead is told so all the same.
+        return if is_alive(conn, request.node).await? { Ok(Vec::new()) } else { Err(not_alive(request.node)) };
+    }
+    let mut gate = look(conn, request, &mut lanes).await?;
     if gate.deferred_due {
         promote(conn, gate.now).await?;
+        lanes.iter_mut().for_each(Lane::forget);
+        gate = look(conn, request, &mut lanes).await?;
     }
-    let lanes = lanes(request, &gate.paused, request.probation && gate.probation_waits);
-    let mut merge = Merge::begin(conn, request, lanes, gate.now).await?;
+    if gate.probation_waits && request.probation {
+        let mut on_probation = self::lanes(request, true);
+        look(conn, request, &mut on_probation).await?;
+        lanes.append(&mut on_probation);
+    }
+    let mut merge = Merge::new(request, lanes, gate.now);
     let mut claimed = Vec::new();
     for _ in 0..ROUNDS_MAX {
         let picked = merge.pick(conn).await?;
@@ -75,6 +86,11 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
     Ok(claimed)
 }
 
+fn not_alive(node: NodeId) -> StoreError {
+    let problem = format!("node {node} is not registered or was declared dead; register as a new incarnation");
+    StoreError::new(ErrorKind::Conflict, "claiming jobs", problem)
+}
+
 /// How long until the next job that this request could claim becomes due; zero if one is due already.
 pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
     let mut paused = HashSet::new();
@@ -84,9 +100,13 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
         now = fields.time("now")?;
         paused.extend(fields.opt_text("paused")?.map(str::to_owned));
     }
-    let lanes = lanes(request, &paused, request.probation);
+    let mut lanes = lanes(request, false);
+    if request.probation {
+        lanes.append(&mut self::lanes(request, true));
+    }
+    lanes.retain(|lane| !paused.contains(lane.queue));
     let mut next = next_deferred(conn, request, &paused).await?;
-    for row in conn.rows_each(&NEXT_DUE, &lanes, Lane::bind).await? {
+    for row in conn.rows_each(&NEXT_DUE, &[], &lanes, Lane::bind).await? {
         let due = row.fields().time("scheduled_time")?;
         next = Some(next.map_or(due, |next| next.min(due)));
     }
@@ -124,49 +144,6 @@ const PARK: Stmt = Stmt::shared(
      picked_at = NULL, deferred = /*yes*/, deferred_until = /*in:?*/, updated_at = /*now*/ \
      WHERE status = /*state:running*/ AND job_id /*any*/",
 );
-
-/// One row, and another one for each further queue that is paused.
-const GATE: Stmt = Stmt::shared(
-    "looking whether the node may claim",
-    "SELECT /*now*/ AS now, \
-     EXISTS (SELECT 1 FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL) AS alive, \
-     EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*yes*/ \
-             AND deferred_until <= /*now*/) AS deferred_due, \
-     EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND probation = /*yes*/ \
-             AND deferred = /*no*/) AS probation_waits, \
-     p.name AS paused \
-     FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = /*yes*/",
-);
-
-struct Gate {
-    now: Timestamp,
-    deferred_due: bool,
-    probation_waits: bool,
-    paused: HashSet<String>,
-}
-
-impl Gate {
-    async fn read(conn: &mut dyn Conn, node: NodeId) -> Result<Self, StoreError> {
-        let rows = conn.rows(&GATE, vec![node.into()]).await?;
-        let mut gate =
-            Self { now: Timestamp::MIN, deferred_due: false, probation_waits: false, paused: HashSet::new() };
-        let mut alive = false;
-        for row in &rows {
-            let mut fields = row.fields();
-            gate.now = fields.time("now")?;
-            alive = fields.bool("alive")?;
-            gate.deferred_due = fields.bool("deferred_due")?;
-            // A job that becomes claimable in this very claim may be one on probation.
-            gate.probation_waits = fields.bool("probation_waits")? || gate.deferred_due;
-            gate.paused.extend(fields.opt_text("paused")?.map(str::to_owned));
-        }
-        if alive {
-            return Ok(gate);
-        }
-        let problem = format!("node {node} is not registered or was declared dead; register as a new incarnation");
-        Err(StoreError::new(ErrorKind::Conflict, "claiming jobs", problem))
-    }
-}
 
 /// Lets deferred jobs whose time has come be claimed.
 async fn promote(conn: &mut dyn Conn, now: Timestamp) -> Result<(), StoreError> {
@@ -215,67 +192,142 @@ impl Lane<'_> {
         ]);
     }
 
+    /// Forgets what was read.
+    fn forget(&mut self) {
+        self.read.clear();
+        self.last = None;
+    }
+
     fn push(&mut self, job: (Timestamp, JobId)) {
         self.read.push_back(job);
         self.last = Some(job);
     }
 }
 
-fn lanes<'a>(request: &'a ClaimRequest, paused: &HashSet<String>, probation: bool) -> Vec<Lane<'a>> {
+/// The lanes that a request asks for: those of jobs on probation, or those of all others.
+fn lanes(request: &ClaimRequest, probation: bool) -> Vec<Lane<'_>> {
     let mut lanes = Vec::new();
-    for (pool_index, pool) in request.pools.iter().enumerate() {
-        if pool.free == 0 || paused.contains(pool.queue.as_str()) {
-            continue;
-        }
+    for (pool_index, pool) in request.pools.iter().enumerate().filter(|(_, pool)| pool.free > 0) {
         for kind in pool.kinds.iter() {
             for priority in Priority::ALL {
-                for on_probation in [false, true] {
-                    if on_probation && !probation {
-                        continue;
-                    }
-                    lanes.push(Lane {
-                        pool: pool_index,
-                        probation: on_probation,
-                        queue: pool.queue.as_str(),
-                        kind: kind.as_str(),
-                        priority,
-                        read: VecDeque::new(),
-                        last: None,
-                        more: false,
-                        merging: false,
-                    });
-                }
+                lanes.push(Lane {
+                    pool: pool_index,
+                    probation,
+                    queue: pool.queue.as_str(),
+                    kind: kind.as_str(),
+                    priority,
+                    read: VecDeque::new(),
+                    last: None,
+                    more: false,
+                    merging: false,
+                });
             }
         }
     }
     lanes
 }
 
-// PostgreSQL joins the lanes with their beginnings: one text for any number of lanes, planned once. MySQL is told which
-// index to walk, because on a small table it would rather sort.
-const HEADS: Stmt = Stmt::shared(
+/// What a look at the queue says besides the jobs that it found.
+struct Gate {
+    now: Timestamp,
+    deferred_due: bool,
+    probation_waits: bool,
+}
+
+macro_rules! gate {
+    () => {
+        "SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probation_waits AS probation_waits, \
+         h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id FROM (SELECT /*now*/ AS now, \
+         EXISTS (SELECT 1 FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL) AS alive, \
+         EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*yes*/ \
+         AND deferred_until <= /*now*/) AS deferred_due, \
+         EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND probation = /*yes*/ \
+         AND deferred = /*no*/) AS probation_waits) AS g "
+    };
+}
+
+// Whether the node may claim and what else is to be done, and the beginning of every lane whose queue is not paused; one
+// row at least. The time is read once, so that it can bound a range of the index. PostgreSQL joins the lanes with their
+// beginnings: one text for any number of lanes, planned once. MySQL is told which index to walk, because on a small table
+// it would rather sort. SQLite asks for the pause in the limit, because a condition would be asked of every job.
+const LOOK: Stmt = Stmt::shared(
     "looking for jobs to claim",
-    "/*union*/SELECT * FROM (SELECT CAST(? AS INTEGER) AS lane, scheduled_time, job_id FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? \
-     ORDER BY scheduled_time, job_id LIMIT ?) AS h/*end*/",
+    concat!(
+        gate!(),
+        "LEFT JOIN (/*union*/SELECT * FROM (SELECT CAST(? AS INTEGER) AS lane, scheduled_time, job_id \
+         FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*no*/ \
+         AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
+         ORDER BY scheduled_time, job_id \
+         LIMIT CASE WHEN EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = ? AND p.paused = /*yes*/) \
+         THEN 0 ELSE ? END) AS u/*end*/) AS h ON 1 = 1"
+    ),
 )
 .postgres(
-    "SELECT l.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id \
-     FROM unnest(?::bigint[], ?::boolean[], ?::text[], ?::text[], ?::bigint[], ?::timestamptz[], ?::bigint[]) \
-     AS l (lane, probation, queue, kind, priority, due, most) \
-     CROSS JOIN LATERAL (SELECT q.scheduled_time, q.job_id FROM scheduler_job_queue q \
-     WHERE q.status = /*state:pending*/ AND q.deferred = /*no*/ AND q.probation = l.probation AND q.queue = l.queue \
-     AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= l.due \
-     ORDER BY q.scheduled_time, q.job_id LIMIT l.most) h",
+    "WITH t AS MATERIALIZED (SELECT /*now*/ AS now), \
+     g AS MATERIALIZED (SELECT t.now, \
+     EXISTS (SELECT 1 FROM scheduler_node n WHERE n.node_id = ? AND n.dead_at IS NULL) AS alive, \
+     EXISTS (SELECT 1 FROM scheduler_job_queue q WHERE q.status = /*state:pending*/ AND q.deferred \
+     AND q.deferred_until <= t.now) AS deferred_due, \
+     EXISTS (SELECT 1 FROM scheduler_job_queue q WHERE q.status = /*state:pending*/ AND q.probation \
+     AND NOT q.deferred) AS probation_waits FROM t) \
+     SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probation_waits AS probation_waits, \
+     h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id FROM g LEFT JOIN LATERAL (\
+     SELECT l.lane, u.scheduled_time, u.job_id \
+     FROM unnest(?::bigint[], ?::boolean[], ?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[]) \
+     AS l (lane, probation, queue, kind, priority, unless_paused, most) CROSS JOIN LATERAL (\
+     SELECT q.scheduled_time, q.job_id FROM scheduler_job_queue q \
+     WHERE q.status = /*state:pending*/ AND NOT q.deferred AND q.probation = l.probation AND q.queue = l.queue \
+     AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= g.now \
+     ORDER BY q.scheduled_time, q.job_id LIMIT l.most) u \
+     WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = l.unless_paused AND p.paused)) h ON TRUE",
 )
-.mysql(
-    "/*union*/SELECT * FROM (SELECT ? AS lane, scheduled_time, job_id \
+.mysql(concat!(
+    gate!(),
+    "LEFT JOIN (/*union*/SELECT * FROM (SELECT ? AS lane, scheduled_time, job_id \
      FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? \
-     ORDER BY scheduled_time, job_id LIMIT ?) AS h/*end*/",
-);
+     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
+     AND NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = ? AND p.paused = /*yes*/) \
+     ORDER BY scheduled_time, job_id LIMIT ?) AS u/*end*/) AS h ON 1 = 1"
+));
+/// Reads the beginning of every lane, and what else there is to know before a claim.
+async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>]) -> Result<Gate, StoreError> {
+    let few = lanes.len() <= LANES_FEW;
+    let share = (2 * request.limit).div_ceil(lanes.len().max(1)).max(8);
+    let limit_of = |lane: &Lane<'_>| {
+        let room = request.pools[lane.pool].free.min(request.limit).min(if lane.probation { 1 } else { usize::MAX });
+        if few { room } else { room.min(share) }
+    };
+    let indexes: Vec<usize> = (0..lanes.len()).collect();
+    let rows = conn
+        .rows_each(&LOOK, &[request.node.into()], &indexes, |index, values| {
+            let lane = &lanes[*index];
+            values.push(Value::count(*index));
+            lane.bind(values);
+            values.extend([lane.queue.into(), Value::count(limit_of(lane))]);
+        })
+        .await?;
+    let mut gate = Gate { now: Timestamp::MIN, deferred_due: false, probation_waits: false };
+    for row in &rows {
+        let mut fields = row.fields();
+        gate.now = fields.time("now")?;
+        if !fields.bool("alive")? {
+            return Err(not_alive(request.node));
+        }
+        gate.deferred_due |= fields.bool("deferred_due")?;
+        gate.probation_waits |= fields.bool("probation_waits")?;
+        if let Some(lane) = fields.opt_int("lane")? {
+            let lane = usize::try_from(lane).ok().and_then(|lane| lanes.get_mut(lane));
+            if let Some(lane) = lane {
+                lane.push((fields.time("scheduled_time")?, fields.job_id("job_id")?));
+            }
+        }
+    }
+    for lane in lanes {
+        lane.more = !lane.probation && lane.read.len() == limit_of(lane);
+    }
+    Ok(gate)
+}
 
 const REFILL: Stmt = Stmt::shared(
     "looking for further jobs to claim",
@@ -311,37 +363,8 @@ struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Reads the beginning of every lane.
-    async fn begin(
-        conn: &mut dyn Conn,
-        request: &'a ClaimRequest,
-        mut lanes: Vec<Lane<'a>>,
-        now: Timestamp,
-    ) -> Result<Self, StoreError> {
-        let few = lanes.len() <= LANES_FEW;
-        let share = (2 * request.limit).div_ceil(lanes.len().max(1)).max(8);
-        let limit_of = |lane: &Lane<'_>| {
-            let room =
-                request.pools[lane.pool].free.min(request.limit).min(if lane.probation { 1 } else { usize::MAX });
-            if few { room } else { room.min(share) }
-        };
-        let indexes: Vec<usize> = (0..lanes.len()).collect();
-        let rows = conn
-            .rows_each(&HEADS, &indexes, |index, values| {
-                values.push(Value::count(*index));
-                lanes[*index].bind(values);
-                values.extend([now.into(), Value::count(limit_of(&lanes[*index]))]);
-            })
-            .await?;
-        for row in &rows {
-            let mut fields = row.fields();
-            let lane: usize = fields.number("lane")?;
-            lanes[lane].push((fields.time("scheduled_time")?, fields.job_id("job_id")?));
-        }
-        for lane in &mut lanes {
-            lane.more = !lane.probation && lane.read.len() == limit_of(lane);
-        }
-        Ok(Self {
+    fn new(request: &'a ClaimRequest, lanes: Vec<Lane<'a>>, now: Timestamp) -> Self {
+        Self {
             request,
             now,
             heads: request.pools.iter().map(|_| BinaryHeap::new()).collect(),
@@ -350,7 +373,7 @@ impl<'a> Merge<'a> {
             probation_left: usize::from(request.probation),
             picked: HashMap::new(),
             lanes,
-        })
+        }
     }
 
     /// The next ids for the room that is left.

@@ -143,9 +143,14 @@ pub async fn reconcile(conn: &mut dyn Conn, node: NodeId, progress: &[Progress])
 }
 
 const IS_ALIVE: Stmt = Stmt::shared(
-    "looking whether the observer is alive",
+    "looking whether a node is alive",
     "SELECT node_id FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL",
 );
+
+/// Whether a node is registered and nobody has declared it dead.
+pub(crate) async fn is_alive(conn: &mut dyn Conn, node: NodeId) -> Result<bool, StoreError> {
+    Ok(conn.row(&IS_ALIVE, vec![node.into()]).await?.is_some())
+}
 
 const SILENT_NODES: Stmt = Stmt::shared(
     "looking for silent nodes",
@@ -184,7 +189,7 @@ pub async fn orphans(
     grace: Duration,
     limit: usize,
 ) -> Result<Orphans, StoreError> {
-    if conn.row(&IS_ALIVE, vec![observer.into()]).await?.is_none() {
+    if !is_alive(conn, observer).await? {
         let problem = format!("node {observer} is not registered or was declared dead; it may not judge others");
         return Err(StoreError::new(ErrorKind::Conflict, "looking for orphans", problem));
     }

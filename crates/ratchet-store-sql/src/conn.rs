@@ -53,22 +53,23 @@ impl dyn Conn + '_ {
     ) -> Result<u64, StoreError> {
         let mut changed = 0;
         let mut rest = items;
-        while let Some((text, values)) = self.next_part(stmt, &mut rest, &bind) {
+        while let Some((text, values)) = self.next_part(stmt, &[], &mut rest, &bind) {
             changed += self.execute(stmt.doing(), text, values).await?;
         }
         Ok(changed)
     }
 
-    /// Reads with a statement that takes a list of items.
+    /// Reads with a statement that takes a list of items after `before`.
     pub(crate) async fn rows_each<T: Sync>(
         &mut self,
         stmt: &Stmt,
+        before: &[Value],
         items: &[T],
         bind: impl Fn(&T, &mut Vec<Value>) + Send,
     ) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
         let mut rest = items;
-        while let Some((text, values)) = self.next_part(stmt, &mut rest, &bind) {
+        while let Some((text, values)) = self.next_part(stmt, before, &mut rest, &bind) {
             rows.append(&mut self.fetch(stmt.doing(), text, values).await?);
         }
         Ok(rows)
@@ -78,6 +79,7 @@ impl dyn Conn + '_ {
     fn next_part<T>(
         &self,
         stmt: &Stmt,
+        before: &[Value],
         rest: &mut &[T],
         bind: impl Fn(&T, &mut Vec<Value>),
     ) -> Option<(Arc<str>, Vec<Value>)> {
@@ -92,7 +94,8 @@ impl dyn Conn + '_ {
             bind(item, &mut values);
         }
         let text = self.texts().render(stmt, if arrays { 1 } else { chunk.len() });
-        Some((text, if arrays { list::columns(values, chunk.len()) } else { values }))
+        let values = if arrays { list::columns(values, chunk.len()) } else { values };
+        Some((text, before.iter().cloned().chain(values).collect()))
     }
 
     /// Runs a statement that takes a list of keys after `before`.

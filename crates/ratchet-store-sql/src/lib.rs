@@ -14,6 +14,7 @@ mod list;
 mod row;
 mod stmt;
 mod store;
+mod success;
 mod transact;
 mod value;
 
@@ -50,6 +51,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     read::STATEMENTS,
     settle::STATEMENTS,
     submit::STATEMENTS,
+    success::STATEMENTS,
 ];
 
 /// Every statement that runs on a migrated database of this kind, one after the other.

@@ -13,6 +13,7 @@ use ratchet_core::{
 use crate::conn::Conn;
 use crate::stmt::Stmt;
 use crate::submit;
+use crate::success;
 use crate::value::{Value, micros};
 
 pub(crate) const STATEMENTS: &[Stmt] =
@@ -29,35 +30,53 @@ pub async fn settle(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<V
         let problem = "a job that follows from a settlement cannot take a business key";
         return Err(StoreError::new(ErrorKind::Invalid, "settling jobs", problem));
     }
-    let mut rows = lock(conn, settlements).await?;
-    let mut accepted = Vec::with_capacity(settlements.len());
-    let mut settled = Vec::with_capacity(settlements.len());
-    let mut doubtful = Vec::new();
-    for (index, settlement) in settlements.iter().enumerate() {
-        let fence = settlement.fence;
-        let to = rows.get(&fence.job_id).and_then(|row| row.place_after(settlement));
-        // A row that was taken is gone, so that a second settlement of the same attempt finds none.
-        if let (Some(to), Some(row)) = (to, to.and_then(|_| rows.remove(&fence.job_id))) {
-            accepted.push(Accepted { settlement, row, to });
-            settled.push(Settled::Applied);
-        } else {
-            if settlement.maybe_applied {
-                doubtful.push(index);
-            }
-            settled.push(Settled::Conflict);
+    let mut settled = vec![Settled::Conflict; settlements.len()];
+    let ordinary = success::ordinary(conn.texts().dialect(), settlements);
+    if !ordinary.is_empty() {
+        let ended = success::succeed(conn, settlements, &ordinary).await?;
+        for index in ordinary.iter().filter(|index| ended.contains(&settlements[**index].fence.job_id)) {
+            settled[*index] = Settled::Applied;
         }
     }
-    if !accepted.is_empty() {
-        accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
-        apply(conn, &accepted).await?;
+    let others: Vec<usize> = (0..settlements.len()).filter(|index| ordinary.binary_search(index).is_err()).collect();
+    if !others.is_empty() {
+        settle_one_by_one(conn, settlements, &others, &mut settled).await?;
     }
     // Last, so that a settlement that is in this call twice is found to be written.
+    let is_doubtful = |index: &usize| settled[*index] == Settled::Conflict && settlements[*index].maybe_applied;
+    let doubtful: Vec<usize> = (0..settlements.len()).filter(is_doubtful).collect();
     if !doubtful.is_empty() {
         for index in written_before(conn, settlements, &doubtful).await? {
             settled[index] = Settled::AlreadyApplied;
         }
     }
     Ok(settled)
+}
+
+/// Judges each settlement by the row that it is about, then applies all that may be.
+async fn settle_one_by_one(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+    which: &[usize],
+    settled: &mut [Settled],
+) -> Result<(), StoreError> {
+    let mut rows = lock(conn, which.iter().map(|index| settlements[*index].fence.job_id)).await?;
+    let mut accepted = Vec::with_capacity(which.len());
+    for index in which {
+        let settlement = &settlements[*index];
+        let id = settlement.fence.job_id;
+        let to = rows.get(&id).and_then(|row| row.place_after(settlement));
+        // A row that was taken is gone, so that a second settlement of the same attempt finds none.
+        if let (Some(to), Some(row)) = (to, to.and_then(|_| rows.remove(&id))) {
+            accepted.push(Accepted { settlement, row, to });
+            settled[*index] = Settled::Applied;
+        }
+    }
+    if !accepted.is_empty() {
+        accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
+        apply(conn, &accepted).await?;
+    }
+    Ok(())
 }
 
 /// A settlement whose fence matches, the row as it stands, and where it goes.
@@ -123,8 +142,11 @@ impl HotRow {
     }
 }
 
-async fn lock(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<HashMap<JobId, HotRow>, StoreError> {
-    let mut ids: Vec<JobId> = settlements.iter().map(|settlement| settlement.fence.job_id).collect();
+async fn lock(
+    conn: &mut dyn Conn,
+    ids: impl Iterator<Item = JobId> + Send,
+) -> Result<HashMap<JobId, HotRow>, StoreError> {
+    let mut ids: Vec<JobId> = ids.collect();
     ids.sort_unstable();
     ids.dedup();
     let mut found = HashMap::with_capacity(ids.len());
