@@ -3,20 +3,25 @@
 //! It prints `ready NODE-ID` when it runs, answers `stats` on its standard input, and drains on `quit` or at the end of
 //! its input.
 
+use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use ratchet::Ratchet;
-use ratchet::sqlite::SqliteStore;
-use ratchet_chaos::{Deal, Record};
+use ratchet::{Ratchet, Store};
+use ratchet_chaos::book::{Book, Ledger};
+use ratchet_chaos::broken::{Broken, BrokenStore};
+use ratchet_chaos::deal::{Deal, Nothing, Tally};
+use ratchet_chaos::record::Record;
+use ratchet_chaos::{said, stall};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 #[derive(Parser)]
 struct Args {
-    /// The database file.
+    /// The path of a SQLite file, or the URL of a server.
     #[arg(long)]
-    database: PathBuf,
+    database: String,
     /// The record of deeds.
     #[arg(long)]
     record: PathBuf,
@@ -26,26 +31,47 @@ struct Args {
     heartbeat_ms: u64,
     #[arg(long, default_value_t = 1_000)]
     grace_ms: u64,
+    /// A fifth of the grace by default.
+    #[arg(long)]
+    scan_ms: Option<u64>,
     #[arg(long, default_value_t = 1_000)]
     reconcile_ms: u64,
+    #[arg(long, default_value_t = 30_000)]
+    store_deadline_ms: u64,
+    /// Breaks a promise, to see that it is noticed.
+    #[arg(long)]
+    broken: Option<Broken>,
+    /// Where to write, at the end, which jobs of the kind `nothing` it ran.
+    #[arg(long)]
+    tally: Option<PathBuf>,
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned()))
-        .init();
     let args = Args::parse();
+    let record = Record::open(&args.record)?;
+    let tried_again = said::listen(record.clone());
+    stall::watch(record.clone())?;
+    let mut store = ratchet::open_store(&args.database, true).await?;
+    if let Some(broken) = args.broken {
+        store = Arc::new(BrokenStore::new(store, broken)) as Arc<dyn Store>;
+    }
+    let tally = Tally::default();
+    let ms = Duration::from_millis;
     let ratchet = Ratchet::builder()
-        .store(SqliteStore::open(&args.database).await?)
+        .shared_store(store)
         .job::<Deal>()
-        .state(Record::at(&args.record))
+        .job::<Nothing>()
+        .job::<Book>()
+        .state(record)
+        .state(tally.clone())
+        .state(Ledger::beside(&args.database)?)
         .queue("default", args.slots)
-        .heartbeat(Duration::from_millis(args.heartbeat_ms))
-        .grace(Duration::from_millis(args.grace_ms))
-        .reconcile(Duration::from_millis(args.reconcile_ms))
-        .rescue_scan(Duration::from_millis(args.grace_ms / 5))
+        .heartbeat(ms(args.heartbeat_ms))
+        .grace(ms(args.grace_ms))
+        .reconcile(ms(args.reconcile_ms))
+        .rescue_scan(ms(args.scan_ms.unwrap_or(args.grace_ms / 5)))
+        .store_deadline(ms(args.store_deadline_ms))
         .start()
         .await?;
     println!("ready {}", ratchet.node_id());
@@ -59,6 +85,8 @@ async fn main() -> anyhow::Result<()> {
                     serde_json::json!({
                         "claimed": stats.claimed, "settled": stats.settled, "conflicts": stats.conflicts,
                         "rescued": stats.rescued, "reincarnations": stats.reincarnations,
+                        "lost_claims": stats.lost_claims, "turn_errors": stats.turn_errors, "turns": stats.turns,
+                        "tried_again": tried_again.count(), "tallied": tally.ids().len(),
                     })
                 );
             }
@@ -67,5 +95,12 @@ async fn main() -> anyhow::Result<()> {
         }
     }
     ratchet.shutdown().await;
+    if let Some(path) = args.tally {
+        let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+        for id in tally.ids() {
+            writeln!(file, "{id}")?;
+        }
+        file.flush()?;
+    }
     Ok(())
 }

@@ -1,13 +1,14 @@
 use ratchet::JobState;
-use ratchet_chaos::Deal;
+use ratchet_chaos::deal::Work;
 
-use crate::node::{Site, until};
+use crate::site::Site;
+use crate::until::until;
 
 #[tokio::test]
 async fn a_job_that_aborts_its_process_is_dead_after_the_third_time_and_its_neighbours_live() {
     let site = Site::new().await;
-    let poison = site.submit(Deal::Abort(40), 1).await[0];
-    let neighbours = site.submit(Deal::Work(80), 50).await;
+    let poison = site.submit(Work::Abort(40), 1).await[0];
+    let neighbours = site.submit(Work::Sleep(80), 50).await;
     let mut node = site.node_with(&["--slots", "60"]);
     let mut starts = 1;
     until("the end of all", async || {
@@ -26,5 +27,5 @@ async fn a_job_that_aborts_its_process_is_dead_after_the_third_time_and_its_neig
     for id in neighbours {
         assert_eq!(site.client.find(id).await.unwrap().unwrap().state, JobState::Succeeded);
     }
-    node.quit();
+    node.quit().unwrap();
 }

@@ -1,18 +1,22 @@
 use std::collections::HashSet;
 
 use ratchet::{JobId, JobState, NodeId};
-use ratchet_chaos::Deal;
+use ratchet_chaos::deal::Work;
+use ratchet_chaos::node::Node;
 
-use crate::node::{Node, Site, until};
+use crate::site::Site;
+use crate::until::until;
 
 const JOBS: usize = 1_000;
 
 /// Kills nodes in the middle of a thousand jobs and checks what the survivors make of it.
 async fn kill_in_the_middle(site: &Site, victims: Vec<Node>, survivor: Option<Node>) {
-    let ids = site.submit(Deal::Work(3), JOBS).await;
-    until("a third of the jobs", async || site.deeds().len() > JOBS * 2 / 3).await;
+    let ids = site.submit(Work::Sleep(3), JOBS).await;
+    until("a third of the jobs", async || site.begun().len() > JOBS / 3).await;
     let dead: HashSet<NodeId> = victims.iter().map(|node| node.id).collect();
-    victims.into_iter().for_each(Node::kill);
+    for victim in victims {
+        victim.kill().unwrap();
+    }
     let running = site.in_state(JobState::Running).await;
     let orphans: HashSet<JobId> =
         running.iter().filter(|job| job.picked_by.is_some_and(|node| dead.contains(&node))).map(|job| job.id).collect();
@@ -21,7 +25,7 @@ async fn kill_in_the_middle(site: &Site, victims: Vec<Node>, survivor: Option<No
     assert!(!orphans.is_empty(), "the dead held jobs");
     let node = survivor.unwrap_or_else(|| site.node());
     until("every job's end", async || site.count(JobState::Succeeded).await == JOBS as u64).await;
-    node.quit();
+    node.quit().unwrap();
     let runs = site.runs();
     for id in ids {
         let times = runs.get(&id).copied().unwrap_or(0);

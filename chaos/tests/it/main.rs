@@ -1,9 +1,16 @@
-//! Real processes on one SQLite file, killed, stopped and aborted with real signals.
+//! Real processes on one SQLite file and on real servers: killed, stopped, aborted, cut off, with servers that come and go.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod abort;
 mod blocked;
+mod checker;
+mod cluster;
+mod dead_node;
+mod drain;
+mod exactly_once;
 mod full_disk;
 mod kill;
-mod node;
+mod site;
 mod stop;
+mod trials;
+mod until;

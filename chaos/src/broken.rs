@@ -1,0 +1,251 @@
+//! Stores that break a promise on purpose, to see that a run notices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ratchet_core::node::{NodeRecord, NodeRegistration, QueueRecord};
+use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::store::{
+    ClusterStore, ControlStore, JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore, Replacement, Running,
+    StateCounts, SubmitOutcome, SubmitUnit, Transitioned, Turn, TurnStore,
+};
+use ratchet_core::{
+    AttemptRecord, BusinessKey, Change, ClaimRequest, ClusterCoordinator, Fence, IdempotencyKey, JobId, JobRecord,
+    JobState, NewJob, NodeId, QueueName, Settled, Settlement, Store, StoreError, Timestamp,
+};
+
+/// What is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Broken {
+    /// A result is accepted from whoever brings it.
+    Fences,
+    /// A job of a dead node is dropped instead of rescued.
+    Rescue,
+    /// Nodes are declared dead though they live.
+    Grace,
+    /// A success is reported as written, but is not.
+    Settling,
+}
+
+impl Broken {
+    /// Its name as an argument of `chaos-node`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fences => "fences",
+            Self::Rescue => "rescue",
+            Self::Grace => "grace",
+            Self::Settling => "settling",
+        }
+    }
+}
+
+/// A store in which something is broken.
+#[derive(Debug)]
+pub struct BrokenStore {
+    inner: Arc<dyn Store>,
+    broken: Broken,
+}
+
+impl BrokenStore {
+    /// Breaks a store.
+    pub fn new(inner: Arc<dyn Store>, broken: Broken) -> Self {
+        Self { inner, broken }
+    }
+
+    /// Gives a stale success the fence that the store asks for.
+    async fn with_present_fence(&self, settlement: &Settlement) -> Result<Settlement, StoreError> {
+        let mut forged = settlement.clone();
+        let found = self.inner.find(&[settlement.fence.job_id]).await?;
+        if let (Some(job), Change::Succeed { .. }) = (found.first(), &settlement.change)
+            && job.state == JobState::Running
+            && let Some(node) = job.picked_by
+        {
+            forged.fence = Fence { job_id: job.id, version: job.version, node };
+            if let Some(attempt) = &mut forged.attempt {
+                attempt.version = job.version;
+            }
+        }
+        Ok(forged)
+    }
+
+    async fn drop_rescued(&self, settlement: &Settlement) -> Result<(), StoreError> {
+        let id = settlement.fence.job_id;
+        self.inner.cancel(id).await?;
+        self.inner.delete(id).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl TurnStore for BrokenStore {
+    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+        let mut kept = Vec::new();
+        let mut answered_for = Vec::new();
+        for settlement in settlements {
+            let drops = match (self.broken, &settlement.change) {
+                (Broken::Rescue, Change::Rescue { .. }) => {
+                    self.drop_rescued(settlement).await?;
+                    true
+                }
+                (Broken::Settling, Change::Succeed { .. }) => settlement.fence.job_id.as_bytes()[15] % 16 == 0,
+                _ => false,
+            };
+            answered_for.push(drops);
+            if !drops {
+                kept.push(match self.broken {
+                    Broken::Fences => self.with_present_fence(settlement).await?,
+                    _ => settlement.clone(),
+                });
+            }
+        }
+        let mut turn = self.inner.turn(&kept, claim).await?;
+        let mut settled = turn.settled.into_iter();
+        let answer = |dropped: bool| if dropped { Some(Settled::Applied) } else { settled.next() };
+        turn.settled = answered_for.into_iter().filter_map(answer).collect();
+        Ok(turn)
+    }
+
+    async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
+        self.inner.next_due(request).await
+    }
+}
+
+#[async_trait]
+impl ClusterStore for BrokenStore {
+    async fn orphans(&self, observer: NodeId, grace: Duration, limit: usize) -> Result<Orphans, StoreError> {
+        let grace = if self.broken == Broken::Grace { Duration::ZERO } else { grace };
+        self.inner.orphans(observer, grace, limit).await
+    }
+
+    async fn database_time(&self) -> Result<Timestamp, StoreError> {
+        self.inner.database_time().await
+    }
+
+    async fn register(&self, node: &NodeRegistration) -> Result<(), StoreError> {
+        self.inner.register(node).await
+    }
+
+    async fn deregister(&self, node: NodeId) -> Result<(), StoreError> {
+        self.inner.deregister(node).await
+    }
+
+    async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
+        self.inner.open_pulse().await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        self.inner.nodes().await
+    }
+
+    async fn reconcile(&self, node: NodeId, progress: &[Progress]) -> Result<Vec<Running>, StoreError> {
+        self.inner.reconcile(node, progress).await
+    }
+
+    async fn acquire_lease(&self, name: &str, owner: NodeId, ttl: Duration) -> Result<bool, StoreError> {
+        self.inner.acquire_lease(name, owner, ttl).await
+    }
+
+    async fn release_lease(&self, name: &str, owner: NodeId) -> Result<(), StoreError> {
+        self.inner.release_lease(name, owner).await
+    }
+}
+
+#[async_trait]
+impl JobStore for BrokenStore {
+    async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+        self.inner.submit(units).await
+    }
+
+    async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
+        self.inner.find(ids).await
+    }
+
+    async fn find_by_business_key(&self, key: &BusinessKey) -> Result<Option<JobId>, StoreError> {
+        self.inner.find_by_business_key(key).await
+    }
+
+    async fn find_by_idempotency_key(&self, key: &IdempotencyKey) -> Result<Option<JobId>, StoreError> {
+        self.inner.find_by_idempotency_key(key).await
+    }
+
+    async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
+        self.inner.delete(id).await
+    }
+}
+
+#[async_trait]
+impl ControlStore for BrokenStore {
+    async fn cancel(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        self.inner.cancel(id).await
+    }
+
+    async fn pause(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        self.inner.pause(id).await
+    }
+
+    async fn resume(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        self.inner.resume(id).await
+    }
+
+    async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        self.inner.retry(id).await
+    }
+
+    async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+        self.inner.release(id).await
+    }
+
+    async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
+        self.inner.replace(old, new).await
+    }
+}
+
+#[async_trait]
+impl QueueStore for BrokenStore {
+    async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        self.inner.pause_queue(queue).await
+    }
+
+    async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        self.inner.resume_queue(queue).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.inner.queues().await
+    }
+}
+
+#[async_trait]
+impl QueryStore for BrokenStore {
+    async fn list(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<JobRecord>, StoreError> {
+        self.inner.list(filter, after, limit).await
+    }
+
+    async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
+        self.inner.count_by_state().await
+    }
+
+    async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
+        self.inner.attempts(id).await
+    }
+
+    async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {
+        self.inner.alert_count(id).await
+    }
+}
+
+impl Store for BrokenStore {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn coordinator(&self) -> Option<Arc<dyn ClusterCoordinator>> {
+        self.inner.coordinator()
+    }
+}
