@@ -10,7 +10,6 @@ use redis::{AsyncConnectionConfig, Client, RedisError};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
-
 /// How long an attempt to connect may take, and how long a question may wait for its answer.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 const ANSWER_MAX: Duration = Duration::from_secs(1);

@@ -8,7 +8,6 @@ use ratchet_coordinator_redis::RedisCoordinator;
 use ratchet_core::ClusterCoordinator;
 use ratchet_core::coordinator::Hint;
 
-
 pub(crate) fn server() -> String {
     ratchet_testdb::redis_url().expect("these tests need a Redis server")
 }
