@@ -43,7 +43,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a mixed workload: failures, retries, a timeout, dead letters, a cancel
-    Demo,
+    Demo {
+        /// Submit nothing: be a further node for the demos of others, until Ctrl-C
+        #[arg(long)]
+        node: bool,
+    },
     /// Create the database, or bring its schema up to date
     Migrate,
     /// Look at jobs and steer them
@@ -72,7 +76,8 @@ async fn main() -> ExitCode {
 
 async fn run(session: &Session, command: Command) -> Result<Exit> {
     match command {
-        Command::Demo => demo::run(session).await,
+        Command::Demo { node: true } => demo::run_node(session).await,
+        Command::Demo { node: false } => demo::run(session).await,
         Command::Migrate => migrate::run(session).await,
         Command::Jobs(command) => jobs::run(session, command).await,
         Command::Queues { command } => queues::run(session, command).await,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use ratchet::{Client, JobContext, JobFilter, JobState, Ratchet, Tag};
+use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::session::Session;
@@ -20,18 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const GIVE_UP_AFTER: Duration = Duration::from_mins(2);
 
 pub(crate) async fn run(session: &Session) -> Result<Exit> {
-    expect_panics();
-    let store = session.create_store().await?;
-    let ratchet = Ratchet::builder()
-        .shared_store(store)
-        .jobs(handlers::all())
-        .node_name("demo")
-        .queue("default", 20)
-        .reconcile(Duration::from_millis(200))
-        .cancel_grace(Duration::from_millis(200))
-        .drain_timeout(Duration::from_secs(2))
-        .start()
-        .await?;
+    let ratchet = start(session, "demo").await?;
     let begun = Instant::now();
     let mut live = Live::start(&ratchet, session.output.is_json());
     let run = workload::submit(&ratchet).await?;
@@ -50,6 +40,41 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
     ratchet.shutdown().await;
     session.output.show(&summary?, |summary| summary.page(&session.shown(), session.is_default()))?;
     Ok(Exit::Done)
+}
+
+/// Runs what others submit, until it is told to stop.
+pub(crate) async fn run_node(session: &Session) -> Result<Exit> {
+    let name = format!("demo-{}", std::process::id());
+    let ratchet = start(session, &name).await?;
+    eprintln!("node {name} runs the demo's jobs in {}; Ctrl-C stops it", session.shown());
+    tokio::signal::ctrl_c().await?;
+    let settled = ratchet.stats().settled;
+    ratchet.shutdown().await;
+    session.output.show(&NodeRan { node: name, attempts: settled }, |ran| {
+        format!("node {} ended after {} attempts", ran.node, ran.attempts)
+    })?;
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct NodeRan {
+    node: String,
+    attempts: u64,
+}
+
+async fn start(session: &Session, name: &str) -> Result<Ratchet> {
+    expect_panics();
+    let ratchet = Ratchet::builder()
+        .shared_store(session.create_store().await?)
+        .jobs(handlers::all())
+        .node_name(name)
+        .queue("default", 20)
+        .reconcile(Duration::from_millis(200))
+        .cancel_grace(Duration::from_millis(200))
+        .drain_timeout(Duration::from_secs(2))
+        .start()
+        .await?;
+    Ok(ratchet)
 }
 
 async fn all_ended(client: &Client, tag: &Tag, live: &mut Live) -> Result<()> {

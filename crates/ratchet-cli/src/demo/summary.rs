@@ -16,6 +16,8 @@ pub(super) struct Summary {
     jobs: usize,
     took_ms: f64,
     rows: Vec<Row>,
+    /// Attempts by node.
+    nodes: BTreeMap<String, usize>,
     #[serde(skip)]
     dead: Option<JobId>,
 }
@@ -47,9 +49,26 @@ pub(super) async fn gather(client: &Client, tag: &Tag, took: Duration) -> Result
         }
     }
     let jobs = groups.values().map(Vec::len).sum();
+    let nodes = attempts_by_node(client, groups.values().flatten()).await?;
     let dead = groups.iter().find(|((_, state), _)| *state == JobState::Failed).map(|(_, jobs)| jobs[0].id);
     let rows = groups.into_iter().map(|((kind, outcome), jobs)| row(kind, outcome, &jobs)).collect();
-    Ok(Summary { tag: tag.clone(), jobs, took_ms: times::millis(took), rows, dead })
+    Ok(Summary { tag: tag.clone(), jobs, took_ms: times::millis(took), rows, nodes, dead })
+}
+
+/// How many attempts each node made; one that has left since is shown by its id.
+async fn attempts_by_node(
+    client: &Client,
+    jobs: impl Iterator<Item = &JobRecord>,
+) -> Result<BTreeMap<String, usize>, StoreError> {
+    let names: BTreeMap<_, _> = client.nodes().await?.into_iter().map(|node| (node.id, node.name)).collect();
+    let mut found = BTreeMap::new();
+    for job in jobs {
+        for attempt in client.attempts(job.id).await? {
+            let name = names.get(&attempt.node).map_or_else(|| attempt.node.to_string(), ToString::to_string);
+            *found.entry(name).or_default() += 1;
+        }
+    }
+    Ok(found)
 }
 
 fn row(kind: String, outcome: JobState, jobs: &[JobRecord]) -> Row {
@@ -90,12 +109,14 @@ impl Summary {
             *by_outcome.entry(row.outcome).or_default() += row.jobs;
         }
         let outcomes: Vec<String> = by_outcome.iter().map(|(state, jobs)| format!("{jobs} {state}")).collect();
-        let command = if is_default { "ratchet".to_owned() } else { format!("ratchet --database {}", database) };
+        let nodes: Vec<String> = self.nodes.iter().map(|(node, attempts)| format!("{node} {attempts}")).collect();
+        let command = if is_default { "ratchet".to_owned() } else { format!("ratchet --database {database}") };
         let mut page = format!(
-            "\n{table}\n\n{} jobs in {}: {}\n\nThey are in {}. Look at them with\n  {command} jobs list --tag {}",
+            "\n{table}\n\n{} jobs in {}: {}\nAttempts by node: {}\n\nThey are in {}. Look at them with\n  {command} jobs list --tag {}",
             self.jobs,
             ms(self.took_ms),
             outcomes.join(", "),
+            nodes.join(", "),
             database,
             self.tag,
         );
