@@ -31,7 +31,7 @@ impl Udp {
         let listening = hub.clone();
         socket.set_read_timeout(Some(Duration::from_millis(100)))?;
         std::thread::spawn(move || {
-            let mut buffer = [0; 65_536];
+            let mut buffer = vec![0; 65_536];
             while !listening.is_closed() {
                 if let Ok(length) = socket.recv(&mut buffer) {
                     listening.incoming(&String::from_utf8_lossy(&buffer[..length]));

@@ -231,6 +231,7 @@ macro_rules! list_cases {
         races::of_racing_nodes_one_gets_the_lease [LeaseForAll],
         races::of_racing_replacements_one_succeeds [ReplacesInSteps],
         races::submitting_settling_and_claiming_at_once_loses_nothing [ClaimsTwice],
+        races::claimers_drain_to_empty_again_and_again [ClaimsTwice],
 
         random::random_operations_agree_with_the_model [
             NoFence, CountsTwice, LosesDelay, KeepsBusinessKeys, IgnoresProbation,

@@ -310,3 +310,36 @@ pub(crate) async fn submitting_settling_and_claiming_at_once_loses_nothing(bench
     let counts = bench.store.count_by_state().await.unwrap();
     assert_eq!(counts, [(JobState::Succeeded, 90)].into(), "every job ran to its end, once");
 }
+
+/// The table runs nearly empty again and again: there a database changes its plans, locks rows in another order, and
+/// claimers that each hold some wait for each other in a circle.
+pub(crate) async fn claimers_drain_to_empty_again_and_again(bench: Bench) {
+    const JOBS: usize = 200;
+    const DRAINS: usize = 8;
+    let mut requests = Vec::new();
+    for _ in 0..4 {
+        requests.push(ClaimRequest { node: bench.another_node().await, limit: 20, ..bench.request() });
+    }
+    for _ in 0..DRAINS {
+        let all: BTreeSet<JobId> = bench.submit_each(works(JOBS)).await.into_iter().collect();
+        let claimers = requests.iter().cloned().map(|request| {
+            let store = bench.store.clone();
+            async move {
+                let (mut claimed, mut finished, mut idle) = (Vec::new(), Vec::new(), 0);
+                while idle < 3 {
+                    let turn = store.turn(&finished, Some(&request)).await.unwrap();
+                    assert!(turn.settled.iter().all(|settled| *settled == Settled::Applied));
+                    idle = if turn.claimed.is_empty() { idle + 1 } else { 0 };
+                    claimed.extend(turn.claimed.iter().map(|claim| claim.fence.job_id));
+                    finished = turn.claimed.iter().map(success).collect();
+                }
+                claimed
+            }
+        });
+        let claimed: Vec<JobId> = race(claimers.collect()).await.concat();
+        assert_eq!(claimed.len(), JOBS, "nobody claims what another has claimed");
+        assert_eq!(claimed.into_iter().collect::<BTreeSet<_>>(), all);
+    }
+    let counts = bench.store.count_by_state().await.unwrap();
+    assert_eq!(counts, [(JobState::Succeeded, (JOBS * DRAINS) as u64)].into());
+}

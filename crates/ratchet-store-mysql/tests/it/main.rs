@@ -6,7 +6,6 @@ mod conformance;
 mod database;
 mod migrate;
 mod plan;
-mod races;
 mod statements;
 
 use std::time::Duration;

@@ -8,7 +8,6 @@ mod database;
 mod migrate;
 mod plan;
 mod pooled;
-mod races;
 mod statements;
 
 use std::time::Duration;
