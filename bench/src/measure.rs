@@ -1,143 +1,165 @@
 //! What is measured, and how the rounds are interleaved.
 
-use std::path::Path;
+use std::time::Duration;
 
-use crate::product::Product;
-use crate::raw_sqlite::Raw;
+use anyhow::Result;
 
-/// How much is measured.
-pub(crate) struct Sizes {
-    pub(crate) rounds: usize,
-    pub(crate) single: usize,
-    pub(crate) callers_64: usize,
-    pub(crate) bulk: usize,
-    pub(crate) drain: usize,
-    pub(crate) end_to_end: usize,
-    pub(crate) latency: usize,
-}
+use crate::claims;
+use crate::figures::{Sample, percentile};
+use crate::product::From;
+use crate::site::Site;
+use crate::sizes::Sizes;
+use crate::target::{self, Target};
+use crate::{ceiling, product};
 
-impl Sizes {
-    pub(crate) const FULL: Self = Self {
-        rounds: 5,
-        single: 3_000,
-        callers_64: 40_000,
-        bulk: 100_000,
-        drain: 100_000,
-        end_to_end: 100_000,
-        latency: 300,
-    };
-    pub(crate) const QUICK: Self = Self {
-        rounds: 3,
-        single: 500,
-        callers_64: 10_000,
-        bulk: 20_000,
-        drain: 20_000,
-        end_to_end: 20_000,
-        latency: 50,
-    };
-}
-
-/// One measure: the product's figure beside the raw one.
+/// One measure: medians over the rounds, and what they should be.
 pub(crate) struct Measure {
-    pub(crate) name: &'static str,
+    pub(crate) sample: Sample,
     pub(crate) unit: &'static str,
     pub(crate) what: String,
-    pub(crate) value: f64,
-    pub(crate) raw: f64,
+    pub(crate) target: Option<Target>,
 }
 
-/// Rows in one raw transaction where the product's group commit decides for itself.
-const GROUP: usize = 64;
+/// Callers that submit one by one, and the rows of one raw transaction beside them.
+const CALLERS: usize = 64;
 const BULK: usize = 1_000;
+/// Between two submits to an idle node.
+const PAUSE: Duration = Duration::from_millis(15);
 
-pub(crate) async fn sqlite(sizes: &Sizes) -> anyhow::Result<Vec<Measure>> {
-    let batch = ratchet::Slots::default().tasks;
-    let mut rows: Vec<Rounds> = vec![
-        Rounds::new("submit_1", "jobs/s", "one caller, a commit each".to_owned()),
-        Rounds::new("submit_64", "jobs/s", format!("64 callers one by one; raw: {GROUP} rows a commit, 1 connection")),
-        Rounds::new("submit_bulk", "jobs/s", format!("{BULK} jobs a call")),
-        Rounds::new("drain", "jobs/s", format!("{} no-op jobs; raw: {batch} a commit, as many as slots", sizes.drain)),
-        Rounds::new("end_to_end", "jobs/s", format!("bulk submit and drain at once; raw: {batch} a commit")),
-        Rounds::new("idle_p50", "us", "submit → handler starts, idle node; raw: submit + claim of one".to_owned()),
-        Rounds::new("idle_p99", "us", "the same, p99".to_owned()),
-    ];
+const ROUND: &[&str] = &["submit_1", "submit_64", "submit_bulk", "drain", "end_to_end", "idle", "remote"];
+
+pub(crate) async fn run(site: &dyn Site, sizes: &Sizes, only: &[String]) -> Result<Vec<Measure>> {
+    site.warm(sizes.warm_mb).await?;
+    let wanted = |name: &&&str| only.is_empty() || only.iter().any(|word| name.starts_with(word.as_str()));
+    let names: Vec<&str> = ROUND.iter().filter(wanted).copied().collect();
+    let mut rounds: Vec<Vec<Sample>> = Vec::new();
     for round in 0..=sizes.rounds {
-        // The first round warms caches and the write-ahead log; it is not counted.
-        let figures = one_round(sizes, batch).await?;
-        for (row, figure) in rows.iter_mut().zip(figures) {
-            if round > 0 {
-                row.figures.push(figure);
-            }
+        // The first round is not counted.
+        let sizes = if round == 0 { &Sizes::WARM } else { sizes };
+        let first = if round % 2 == 0 { First::Raw } else { First::Product };
+        let mut samples = Vec::new();
+        for name in &names {
+            samples.extend(one(site, sizes, name, first).await?);
         }
-        eprintln!("round {round} of {} done", sizes.rounds);
+        if round > 0 {
+            rounds.push(samples);
+        }
+        eprintln!("round {round} done");
     }
-    Ok(rows.into_iter().map(Rounds::median).collect())
-}
-
-/// (product, raw) of each measure, raw and product in turn, each on a file of its own.
-async fn one_round(sizes: &Sizes, batch: usize) -> anyhow::Result<Vec<(f64, f64)>> {
-    let dir = tempfile::tempdir()?;
-    let file = |name: &str| dir.path().join(name);
-    let mut figures = Vec::new();
-
-    let raw = raw_at(&file("raw-1")).await?.submit(sizes.single, 1).await?;
-    figures.push((Product::at(&file("p-1")).await?.submit(sizes.single, 1).await?, raw));
-    let raw = raw_at(&file("raw-64")).await?.submit(sizes.callers_64, GROUP).await?;
-    figures.push((Product::at(&file("p-64")).await?.submit(sizes.callers_64, 64).await?, raw));
-    let raw = raw_at(&file("raw-bulk")).await?.submit(sizes.bulk, BULK).await?;
-    figures.push((Product::at(&file("p-bulk")).await?.submit_bulk(sizes.bulk, BULK).await?, raw));
-
-    let mut raw = raw_at(&file("raw-drain")).await?;
-    raw.submit(sizes.drain, BULK).await?;
-    let raw = raw.drain(sizes.drain, batch).await?;
-    let product = Product::at(&file("p-drain")).await?;
-    product.submit_bulk(sizes.drain, BULK).await?;
-    figures.push((product.drain(sizes.drain).await?, raw));
-
-    let raw = raw_at(&file("raw-e2e")).await?.end_to_end(sizes.end_to_end, BULK, batch).await?;
-    figures.push((Product::at(&file("p-e2e")).await?.end_to_end(sizes.end_to_end, BULK).await?, raw));
-
-    let raw = raw_at(&file("raw-idle")).await?.submit_and_claim_one(sizes.latency).await?;
-    let product = Product::at(&file("p-idle")).await?.idle_latency(sizes.latency).await?;
-    figures.push((percentile(&product, 50), percentile(&raw, 50)));
-    figures.push((percentile(&product, 99), percentile(&raw, 99)));
-    Ok(figures)
-}
-
-async fn raw_at(path: &Path) -> anyhow::Result<Raw> {
-    Raw::at(path).await
-}
-
-struct Rounds {
-    name: &'static str,
-    unit: &'static str,
-    what: String,
-    figures: Vec<(f64, f64)>,
-}
-
-impl Rounds {
-    fn new(name: &'static str, unit: &'static str, what: String) -> Self {
-        Self { name, unit, what, figures: Vec::new() }
+    let of = |n: usize| rounds.iter().map(|samples| samples[n].clone()).collect::<Vec<_>>();
+    let count = rounds.first().map_or(0, Vec::len);
+    let mut samples: Vec<Sample> = (0..count).map(|n| Sample::median(&of(n))).collect();
+    if wanted(&&"claim") {
+        samples.extend(claims::against_backlog(site, sizes).await?);
     }
+    Ok(samples.into_iter().map(|sample| measure(site.name(), sizes, sample)).collect())
+}
 
-    fn median(self) -> Measure {
-        let values: Vec<f64> = self.figures.iter().map(|(value, _)| *value).collect();
-        let raws: Vec<f64> = self.figures.iter().map(|(_, raw)| *raw).collect();
-        let (value, raw) = (percentile(&values, 50), percentile(&raws, 50));
-        Measure { name: self.name, unit: self.unit, what: self.what, value, raw }
+/// One measure of one round.
+async fn one(site: &dyn Site, sizes: &Sizes, name: &str, first: First) -> Result<Vec<Sample>> {
+    let batch = ratchet::Slots::default().tasks;
+    let samples = match name {
+        "submit_1" => vec![submit(site, "submit_1", sizes.single, [1, 1], first).await?],
+        "submit_64" => {
+            vec![submit(site, "submit_64", sizes.callers_64, [site.writers(), CALLERS], first).await?]
+        }
+        "submit_bulk" => {
+            let raw = ceiling::submit(site, sizes.bulk, BULK);
+            let (value, raw) = first.pair(product::submit_bulk(site, sizes.bulk, BULK), raw).await?;
+            vec![Sample::new("submit_bulk", value, raw)]
+        }
+        "drain" => vec![drain(site, sizes.drain, batch, first).await?],
+        "end_to_end" => {
+            let raw = ceiling::end_to_end(site, sizes.end_to_end, BULK, batch);
+            let (value, raw) = first.pair(product::end_to_end(site, sizes.end_to_end, BULK), raw).await?;
+            vec![Sample::new("end_to_end", value, raw)]
+        }
+        "idle" => latency(site, sizes.latency, From::Here, ["idle_p50", "idle_p99"]).await?,
+        _ => latency(site, sizes.latency, From::Elsewhere, ["remote_p50", "remote_p99"]).await?,
+    };
+    for sample in &samples {
+        eprintln!("  {:<12} {:>10.0}, raw {:>10.0}, ratio {:.2}", sample.name, sample.value, sample.raw, sample.ratio);
+    }
+    Ok(samples)
+}
+
+/// Who comes first in a round: in turn, so that neither gains by its place.
+#[derive(Clone, Copy)]
+enum First {
+    Raw,
+    Product,
+}
+
+impl First {
+    async fn pair<P, R>(
+        self,
+        product: impl Future<Output = Result<P>>,
+        raw: impl Future<Output = Result<R>>,
+    ) -> Result<(P, R)> {
+        Ok(match self {
+            Self::Raw => {
+                let raw = raw.await?;
+                (product.await?, raw)
+            }
+            Self::Product => (product.await?, raw.await?),
+        })
     }
 }
 
-/// Nearest rank.
-pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied().unwrap_or(0.0)
+/// `callers` are raw connections, and the product's callers; as many as these are the rows of one raw commit beside.
+async fn submit(site: &dyn Site, name: &'static str, jobs: usize, callers: [usize; 2], first: First) -> Result<Sample> {
+    let raw = async {
+        anyhow::Ok([
+            ceiling::submit_single(site, jobs, callers[0]).await?,
+            ceiling::submit(site, jobs, callers[1]).await?,
+        ])
+    };
+    let (value, [raw, both]) = first.pair(product::submit(site, jobs, callers[1]), raw).await?;
+    Ok(Sample::new(name, value, raw).with("raw_hot_cold", both).with("ratio_to_hot_cold", value / both))
 }
 
-/// Jobs per second.
-#[expect(clippy::cast_precision_loss, reason = "some hundred thousand")]
-pub(crate) fn rate(jobs: usize, took: std::time::Duration) -> f64 {
-    jobs as f64 / took.as_secs_f64()
+async fn drain(site: &dyn Site, jobs: usize, batch: usize, first: First) -> Result<Sample> {
+    let (product, raw) = first.pair(product::drain(site, jobs, BULK), ceiling::drain(site, jobs, BULK, batch)).await?;
+    let mut sample = Sample::new("drain", product.rate, raw.rate)
+        .with("jobs_per_turn", product.jobs_per_turn)
+        .with("statements_per_job", product.statements_per_job)
+        .with("commits_per_job", product.commits_per_job)
+        .with("retries_per_job", product.retries_per_job);
+    if let Some((bytes, raw)) = product.log_bytes_per_job.zip(raw.log_bytes_per_job) {
+        sample = sample.with("log_bytes_per_job", bytes).with("raw_log_bytes_per_job", raw);
+    }
+    if let Some(rows) = product.dead_rows {
+        sample = sample.with("dead_rows_after", crate::figures::per_job(rows, 1));
+    }
+    Ok(sample)
+}
+
+async fn latency(site: &dyn Site, times: usize, from: From, names: [&'static str; 2]) -> Result<Vec<Sample>> {
+    let (submits, claims) = ceiling::submit_and_claim_one(site, times, PAUSE).await?;
+    let product = product::idle_latency(site, times, PAUSE, from).await?;
+    let raw: Vec<f64> = submits.iter().zip(&claims).map(|(submit, claim)| submit + claim).collect();
+    let sample = |name, percent| {
+        Sample::new(name, percentile(&product, percent), percentile(&raw, percent))
+            .with("raw_submit", percentile(&submits, percent))
+            .with("raw_claim", percentile(&claims, percent))
+    };
+    Ok(vec![sample(names[0], 50), sample(names[1], 99)])
+}
+
+fn measure(site: &str, sizes: &Sizes, sample: Sample) -> Measure {
+    let batch = ratchet::Slots::default().tasks;
+    let (unit, what) = match sample.name {
+        "submit_1" => ("jobs/s", "one caller, a commit each; raw: one row in one table".to_owned()),
+        "submit_64" => ("jobs/s", format!("{CALLERS} callers one by one; raw: one row in one table, many connections")),
+        "submit_bulk" => ("jobs/s", format!("{BULK} jobs a call; raw: hot and cold rows")),
+        "drain" => ("jobs/s", format!("{} no-op jobs; raw: {batch} a commit, as many as slots", sizes.drain)),
+        "end_to_end" => {
+            ("jobs/s", format!("{} jobs, bulk submit and drain at once; raw: {batch} a commit", sizes.end_to_end))
+        }
+        "idle_p50" | "idle_p99" => ("us", "submit → handler starts, idle node; raw: submit + claim of one".to_owned()),
+        "remote_p50" | "remote_p99" => ("us", "submit by another process → handler starts, idle node".to_owned()),
+        name if name.starts_with("claim_times") => ("×", claims::what(name)),
+        name => ("us", claims::what(name)),
+    };
+    Measure { target: target::of(site, &sample), sample, unit, what }
 }

@@ -1,14 +1,15 @@
 //! Ratchet itself, at its default settings.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ratchet::sqlite::SqliteStore;
+use anyhow::Result;
 use ratchet::{Client, Failure, Job, JobContext, Ratchet, Requirement};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::measure::rate;
+use crate::figures::{micros, per_job, rate};
+use crate::raw::NOOP;
+use crate::site::{Counts, Opened, Site};
 
 #[derive(Serialize, Deserialize)]
 struct Noop {
@@ -16,7 +17,7 @@ struct Noop {
 }
 
 impl Job for Noop {
-    const KIND: &'static str = "bench.noop";
+    const KIND: &'static str = NOOP;
     type Output = ();
 
     async fn run(self, _ctx: JobContext) -> Result<(), Failure> {
@@ -42,82 +43,138 @@ impl Job for Stamp {
     }
 }
 
-pub(crate) struct Product {
-    store: SqliteStore,
-    client: Client,
+/// So many callers, each submitting one job after the other.
+pub(crate) async fn submit(site: &dyn Site, jobs: usize, callers: usize) -> Result<f64> {
+    let client = client_of(&fresh(site).await?);
+    client.enqueue(Noop { n: 0 }).submit().await?;
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..callers)
+        .map(|caller| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                for n in (caller..jobs).step_by(callers) {
+                    client.enqueue(Noop { n: n as u64 }).submit().await?;
+                }
+                anyhow::Ok(())
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    Ok(rate(jobs, begun.elapsed()))
 }
 
-impl Product {
-    pub(crate) async fn at(path: &Path) -> anyhow::Result<Self> {
-        let store = SqliteStore::open(path).await?;
-        let client = Ratchet::client(store.clone());
-        Ok(Self { store, client })
-    }
+pub(crate) async fn submit_bulk(site: &dyn Site, jobs: usize, together: usize) -> Result<f64> {
+    let client = client_of(&fresh(site).await?);
+    fill(&client, together, together).await?;
+    let begun = Instant::now();
+    fill(&client, jobs, together).await?;
+    Ok(rate(jobs, begun.elapsed()))
+}
 
-    /// So many callers, each submitting one job after the other.
-    pub(crate) async fn submit(&self, jobs: usize, callers: usize) -> anyhow::Result<f64> {
+/// What a drain came to.
+pub(crate) struct Drained {
+    pub(crate) rate: f64,
+    pub(crate) statements_per_job: f64,
+    pub(crate) commits_per_job: f64,
+    pub(crate) retries_per_job: f64,
+    pub(crate) jobs_per_turn: f64,
+    pub(crate) log_bytes_per_job: Option<f64>,
+    pub(crate) dead_rows: Option<u64>,
+}
+
+pub(crate) async fn drain(site: &dyn Site, jobs: usize, bulk: usize) -> Result<Drained> {
+    let address = site.fresh("product").await?;
+    let opened = site.open(&address).await?;
+    fill(&client_of(&opened), jobs, bulk).await?;
+    let mut looks = site.raw(&address).await?;
+    let (log, before) = (looks.log_bytes().await?, (opened.counts)());
+    let begun = Instant::now();
+    let ratchet = Ratchet::builder().shared_store(opened.store.clone()).job::<Noop>().start().await?;
+    settled(&ratchet, jobs).await;
+    let rate = rate(jobs, begun.elapsed());
+    let (after, turns) = ((opened.counts)(), ratchet.stats().turns);
+    let log_bytes_per_job = looks.log_bytes().await?.zip(log).map(|(after, before)| per_job(after - before, jobs));
+    ratchet.shutdown().await;
+    // What a connection has counted is known when it is closed.
+    drop(opened);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let each = |count: fn(&Counts) -> u64| per_job(count(&after) - count(&before), jobs);
+    Ok(Drained {
+        rate,
+        statements_per_job: each(|counts| counts.statements),
+        commits_per_job: each(|counts| counts.commits),
+        retries_per_job: each(|counts| counts.retries),
+        jobs_per_turn: 1.0 / per_job(turns, jobs),
+        log_bytes_per_job,
+        dead_rows: looks.dead_rows().await?,
+    })
+}
+
+/// Submits in bulk while the same node drains.
+pub(crate) async fn end_to_end(site: &dyn Site, jobs: usize, together: usize) -> Result<f64> {
+    let opened = fresh(site).await?;
+    let ratchet = Ratchet::builder().shared_store(opened.store.clone()).job::<Noop>().start().await?;
+    let begun = Instant::now();
+    fill(&ratchet, jobs, together).await?;
+    settled(&ratchet, jobs).await;
+    let figure = rate(jobs, begun.elapsed());
+    ratchet.shutdown().await;
+    Ok(figure)
+}
+
+/// Where a job is submitted that an idle node runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    /// On the node itself.
+    Here,
+    /// By a client with a store of its own.
+    Elsewhere,
+}
+
+/// A latency that is bound by polling takes long to measure; so much time is enough.
+const LATENCY_LIMIT: Duration = Duration::from_secs(15);
+
+/// Microseconds from the call of submit until the handler starts, on an idle node.
+pub(crate) async fn idle_latency(site: &dyn Site, times: usize, pause: Duration, from: From) -> Result<Vec<f64>> {
+    let address = site.fresh("product").await?;
+    let (sender, mut started) = mpsc::unbounded_channel();
+    let opened = site.open(&address).await?;
+    let ratchet = Ratchet::builder().shared_store(opened.store.clone()).job::<Stamp>().state(sender).start().await?;
+    let elsewhere = client_of(&site.open(&address).await?);
+    let client: &Client = if from == From::Here { &ratchet } else { &elsewhere };
+    let (mut latencies, measuring) = (Vec::with_capacity(times), Instant::now());
+    // The first one opens connections.
+    for n in 0..=times {
+        tokio::time::sleep(pause).await;
         let begun = Instant::now();
-        let tasks: Vec<_> = (0..callers)
-            .map(|caller| {
-                let client = self.client.clone();
-                tokio::spawn(async move {
-                    for n in (caller..jobs).step_by(callers) {
-                        client.enqueue(Noop { n: n as u64 }).submit().await?;
-                    }
-                    anyhow::Ok(())
-                })
-            })
-            .collect();
-        for task in tasks {
-            task.await??;
+        client.enqueue(Stamp).submit().await?;
+        let at: Instant = started.recv().await.ok_or_else(|| anyhow::anyhow!("the node ended"))?;
+        if n > 0 {
+            latencies.push(micros(at.duration_since(begun)));
         }
-        Ok(rate(jobs, begun.elapsed()))
-    }
-
-    pub(crate) async fn submit_bulk(&self, jobs: usize, together: usize) -> anyhow::Result<f64> {
-        let begun = Instant::now();
-        for _ in 0..jobs.div_ceil(together) {
-            self.client.submit_all((0..together).map(|n| self.client.enqueue(Noop { n: n as u64 }))).await?;
+        if measuring.elapsed() > LATENCY_LIMIT {
+            break;
         }
-        Ok(rate(jobs, begun.elapsed()))
     }
+    ratchet.shutdown().await;
+    Ok(latencies)
+}
 
-    pub(crate) async fn drain(&self, jobs: usize) -> anyhow::Result<f64> {
-        let begun = Instant::now();
-        let ratchet = Ratchet::builder().store(self.store.clone()).job::<Noop>().start().await?;
-        settled(&ratchet, jobs).await;
-        let figure = rate(jobs, begun.elapsed());
-        ratchet.shutdown().await;
-        Ok(figure)
-    }
+async fn fresh(site: &dyn Site) -> Result<Opened> {
+    site.open(&site.fresh("product").await?).await
+}
 
-    pub(crate) async fn end_to_end(&self, jobs: usize, together: usize) -> anyhow::Result<f64> {
-        let ratchet = Ratchet::builder().store(self.store.clone()).job::<Noop>().start().await?;
-        let begun = Instant::now();
-        for _ in 0..jobs.div_ceil(together) {
-            ratchet.submit_all((0..together).map(|n| ratchet.enqueue(Noop { n: n as u64 }))).await?;
-        }
-        settled(&ratchet, jobs).await;
-        let figure = rate(jobs, begun.elapsed());
-        ratchet.shutdown().await;
-        Ok(figure)
-    }
+fn client_of(opened: &Opened) -> Client {
+    Client::shared(opened.store.clone())
+}
 
-    /// Microseconds from the call of submit until the handler starts, on an idle node.
-    pub(crate) async fn idle_latency(&self, times: usize) -> anyhow::Result<Vec<f64>> {
-        let (sender, mut started) = mpsc::unbounded_channel();
-        let ratchet = Ratchet::builder().store(self.store.clone()).job::<Stamp>().state(sender).start().await?;
-        let mut latencies = Vec::with_capacity(times);
-        for _ in 0..times {
-            tokio::time::sleep(Duration::from_millis(15)).await;
-            let begun = Instant::now();
-            ratchet.enqueue(Stamp).submit().await?;
-            let at: Instant = started.recv().await.ok_or_else(|| anyhow::anyhow!("the node ended"))?;
-            latencies.push(at.duration_since(begun).as_secs_f64() * 1e6);
-        }
-        ratchet.shutdown().await;
-        Ok(latencies)
+async fn fill(client: &Client, jobs: usize, together: usize) -> Result<()> {
+    for _ in 0..jobs.div_ceil(together) {
+        client.submit_all((0..together).map(|n| client.enqueue(Noop { n: n as u64 }))).await?;
     }
+    Ok(())
 }
 
 async fn settled(ratchet: &Ratchet, jobs: usize) {

@@ -2,19 +2,47 @@
 
 use crate::measure::Measure;
 
-pub(crate) fn print(measures: &[Measure]) {
-    println!("\n{:<12} {:>10} {:>10} {:>7}  ", "measure", "ratchet", "raw", "ratio");
+pub(crate) fn print(database: &str, measures: &[Measure]) {
+    println!(
+        "\n{:<20} {:>10} {:>10} {:>6}   {:>8} {:>8}  {:<9}",
+        database, "ratchet", "raw", "ratio", "floor", "goal", ""
+    );
     for m in measures {
-        println!("{:<12} {:>10.0} {:>10.0} {:>7.2}  {} ({})", m.name, m.value, m.raw, m.value / m.raw, m.unit, m.what);
+        let sample = &m.sample;
+        let target = m.target.as_ref().map_or_else(
+            || format!("{:>8} {:>8}  {:<9}", "", "", ""),
+            |target| format!("{:>8} {:>8}  {:<9}", figure(target.floor), figure(target.goal), target.verdict()),
+        );
+        let (name, value, raw) = (sample.name, figure(sample.value), figure(sample.raw));
+        println!("{name:<20} {value:>10} {raw:>10} {:>6.2}   {target}  {} ({})", sample.ratio, m.unit, m.what);
+        if !sample.extras.is_empty() {
+            let extras: Vec<String> =
+                sample.extras.iter().map(|(name, value)| format!("{name} {}", figure(*value))).collect();
+            println!("{:<20} {}", "", extras.join(", "));
+        }
     }
+}
+
+/// Small ones with decimals.
+fn figure(value: f64) -> String {
+    if value != 0.0 && value.abs() < 100.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
 pub(crate) fn json(measures: &[Measure]) -> String {
     let entries = measures.iter().map(|m| {
-        let entry = serde_json::json!({
-            "value": m.value, "raw": m.raw, "ratio_to_raw": m.value / m.raw, "unit": m.unit, "what": m.what,
+        let sample = &m.sample;
+        let mut entry = serde_json::json!({
+            "value": sample.value, "raw": sample.raw, "ratio_to_raw": sample.ratio, "unit": m.unit, "what": m.what,
         });
-        (m.name.to_owned(), entry)
+        for (name, value) in &sample.extras {
+            entry[*name] = (*value).into();
+        }
+        if let Some(target) = &m.target {
+            entry["target"] = serde_json::json!({
+                "figure": target.figure, "floor": target.floor, "goal": target.goal, "verdict": target.verdict(),
+            });
+        }
+        (sample.name.to_owned(), entry)
     });
     serde_json::Value::Object(entries.collect()).to_string()
 }

@@ -11,6 +11,8 @@ use crate::workspace::{Workspace, run as command};
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Store {
     Sqlite,
+    Postgres,
+    Mysql,
 }
 
 pub(crate) fn run(workspace: &Workspace, store: Store, quick: bool, json: Option<&Path>) -> Result<()> {
@@ -18,6 +20,8 @@ pub(crate) fn run(workspace: &Workspace, store: Store, quick: bool, json: Option
     bench.args(["run", "--release", "--package", "ratchet-bench", "--"]);
     match store {
         Store::Sqlite => bench.arg("sqlite"),
+        Store::Postgres => bench.arg("postgres"),
+        Store::Mysql => bench.arg("mysql"),
     };
     if quick {
         bench.arg("--quick");

@@ -1,0 +1,73 @@
+//! Figures and what is made of several of them.
+
+use std::time::Duration;
+
+/// One figure of one round: the product's beside the raw one.
+#[derive(Clone)]
+pub(crate) struct Sample {
+    pub(crate) name: &'static str,
+    pub(crate) value: f64,
+    pub(crate) raw: f64,
+    /// The product's against the raw one, in the same round.
+    pub(crate) ratio: f64,
+    /// What else is worth knowing, by name.
+    pub(crate) extras: Vec<(&'static str, f64)>,
+}
+
+impl Sample {
+    pub(crate) fn new(name: &'static str, value: f64, raw: f64) -> Self {
+        Self { name, value, raw, ratio: value / raw, extras: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: f64) -> Self {
+        self.extras.push((name, value));
+        self
+    }
+
+    /// Of several rounds, each figure by itself. The two of a round lie close together in time, so that what else the
+    /// machine does spoils their ratio less than either of them.
+    pub(crate) fn median(rounds: &[Self]) -> Self {
+        let of = |figure: &dyn Fn(&Self) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>());
+        let first = &rounds[0];
+        let mut sample = Self::new(first.name, of(&|sample| sample.value), of(&|sample| sample.raw));
+        sample.ratio = of(&|sample| sample.ratio);
+        sample.extras =
+            (0..first.extras.len()).map(|n| (first.extras[n].0, of(&|sample| sample.extras[n].1))).collect();
+        let ratios: Vec<f64> = rounds.iter().map(|sample| sample.ratio).collect();
+        sample.with("ratio_lowest", percentile(&ratios, 0)).with("ratio_highest", percentile(&ratios, 100))
+    }
+
+    pub(crate) fn extra(&self, name: &str) -> Option<f64> {
+        self.extras.iter().find(|extra| extra.0 == name).map(|extra| extra.1)
+    }
+}
+
+pub(crate) fn median(values: &[f64]) -> f64 {
+    percentile(values, 50)
+}
+
+/// Nearest rank.
+pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(0.0)
+}
+
+/// Jobs per second.
+pub(crate) fn rate(jobs: usize, took: Duration) -> f64 {
+    float(jobs) / took.as_secs_f64()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^52")]
+pub(crate) fn float(count: usize) -> f64 {
+    count as f64
+}
+
+pub(crate) fn per_job(count: u64, jobs: usize) -> f64 {
+    float(usize::try_from(count).unwrap_or(usize::MAX)) / float(jobs)
+}
+
+pub(crate) fn micros(took: Duration) -> f64 {
+    took.as_secs_f64() * 1e6
+}
