@@ -66,6 +66,11 @@ impl Cluster {
         self.lines().into_iter().filter_map(begun).collect()
     }
 
+    /// How many runs have come to their end.
+    pub(crate) fn ended(&self) -> usize {
+        self.lines().iter().filter(|line| matches!(line.deed, Deed::Ended(_))).count()
+    }
+
     /// When a handler came to its end.
     pub(crate) fn ended_at(&self, job: JobId) -> Option<i64> {
         self.lines()

@@ -19,7 +19,7 @@ on_both_servers! {
 
 const JOBS: usize = 1_000;
 /// The short grace keeps the test short: a killed node's jobs wait for it.
-const TIMERS: [&str; 8] = ["--heartbeat-ms", "100", "--grace-ms", "400", "--scan-ms", "50", "--slots", "6"];
+const TIMERS: [&str; 8] = ["--heartbeat-ms", "100", "--grace-ms", "400", "--scan-ms", "50", "--slots", "1"];
 
 async fn a_handler_that_books_and_completes_in_one_transaction_has_booked_once_however_often_it_is_killed(
     database: Database,

@@ -3,6 +3,7 @@
 
 mod abort;
 mod blocked;
+mod broken;
 mod checker;
 mod cluster;
 mod dead_node;
@@ -14,3 +15,4 @@ mod site;
 mod stop;
 mod trials;
 mod until;
+mod vanish;
