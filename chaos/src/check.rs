@@ -100,12 +100,16 @@ impl<'a> Checker<'a> {
                 Deed::Said(_) | Deed::Stalled { .. } => {}
             }
         }
-        begun.values_mut().for_each(|runs| runs.sort_by_key(|begun| (begun.run.version, begun.at)));
+        for runs in begun.values_mut() {
+            runs.sort_by_key(|begun| (begun.run.version, begun.at));
+        }
         let mut attempts: HashMap<JobId, Vec<StoredAttempt>> = HashMap::new();
         for attempt in &history.attempts {
             attempts.entry(attempt.job).or_default().push(*attempt);
         }
-        attempts.values_mut().for_each(|attempts| attempts.sort_by_key(|attempt| attempt.version));
+        for attempts in attempts.values_mut() {
+            attempts.sort_by_key(|attempt| attempt.version);
+        }
         Self { history, rules, evidence, begun, ended, attempts, findings: Findings::default() }
     }
 

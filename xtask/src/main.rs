@@ -1,7 +1,9 @@
-//! Chores of the Ratchet workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`, `cargo xtask db`.
+//! Chores of the Ratchet workspace: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`,
+//! `cargo xtask chaos`, `cargo xtask db`.
 
 mod bench;
 mod c_compiler;
+mod chaos;
 mod db;
 mod examples;
 mod pages;
@@ -56,6 +58,18 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Kill, stop and cut off nodes and servers while they run jobs, and check what comes of it
+    Chaos {
+        /// How long things go wrong on each database
+        #[arg(long, default_value_t = 5.0)]
+        minutes: f64,
+        /// On which databases
+        #[arg(long, value_enum, default_value = "both")]
+        database: chaos::Databases,
+        /// Repeats the choices of an earlier run
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// Private database servers for tests and benchmarks
     #[command(subcommand)]
     Db(db::Command),
@@ -76,6 +90,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test { only, allow_missing } => test::run(Workspace::find()?, only, allow_missing),
         Command::Tidy { fix } => tidy::run(&Workspace::find()?, fix),
         Command::Bench { store, quick, json } => bench::run(&Workspace::find()?, store, quick, json.as_deref()),
+        Command::Chaos { minutes, database, seed } => chaos::run(&Workspace::find()?, minutes, database, seed),
         Command::Db(command) => db::run(command),
     }
 }

@@ -11,6 +11,7 @@ use ratchet_chaos::deal::{Deal, Work};
 use ratchet_chaos::history::{Answer, Fault, FaultKind, Submission};
 use ratchet_chaos::node::Node;
 use ratchet_chaos::record::now;
+use ratchet_chaos::stream::Log;
 use ratchet_chaos::trial::{gather, wait_for_ends};
 
 use crate::cluster::{Cluster, my_turn};
@@ -50,7 +51,7 @@ impl Scene {
         let ended = now();
         wait_for_ends(&self.cluster.client, RULES.end_limit).await.unwrap();
         let mut history =
-            gather(&self.cluster.client, &Default::default(), &self.cluster.record, self.faults, ended).await.unwrap();
+            gather(&self.cluster.client, &Log::default(), &self.cluster.record, self.faults, ended).await.unwrap();
         history.submissions = self.submissions;
         let findings = check(&history, RULES);
         println!("{:?}: {:#?}", self.broken, findings.violations);

@@ -90,15 +90,17 @@ impl Cluster {
 
 /// The same test on PostgreSQL and on MariaDB.
 macro_rules! on_both_servers {
-    ($($test:ident)*) => {
+    ($($(#[$attribute:meta])* $test:ident)*) => {
         mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            $($(#[$attribute])*
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn $test() {
                 super::$test(ratchet_chaos::database::Database::Postgres).await;
             })*
         }
         mod mysql {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            $($(#[$attribute])*
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn $test() {
                 super::$test(ratchet_chaos::database::Database::Mysql).await;
             })*

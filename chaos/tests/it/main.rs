@@ -11,6 +11,7 @@ mod drain;
 mod exactly_once;
 mod full_disk;
 mod kill;
+mod lost_reply;
 mod site;
 mod stop;
 mod trials;

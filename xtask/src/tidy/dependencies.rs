@@ -40,7 +40,7 @@ const OWN: &[(&str, &[&str])] = &[
             "ratchet-testdb",
         ],
     ),
-    ("ratchet-chaos", &["ratchet", "ratchet-testdb"]),
+    ("ratchet-chaos", &["ratchet", "ratchet-core", "ratchet-testdb"]),
     ("ratchet-testdb", &[]),
     ("xtask", &["ratchet-core", "ratchet-testdb"]),
 ];
