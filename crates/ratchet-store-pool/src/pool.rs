@@ -118,63 +118,40 @@ impl<D: Driver> Inner<D> {
 
     async fn attempt<T>(&self, intent: Intent, work: &Work<T>) -> Result<T, StoreError> {
         let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
-        let mut connection = match self.take() {
-            Some(kept) => kept,
-            None => self.connect().await?,
-        };
-        let result = if intent == Intent::Statement || intent == Intent::Read {
-            self.run_plain(intent, &mut connection, work).await
-        } else {
-            if let Err(error) = begin(&*self.driver, &mut connection).await {
-                if *error.kind() != ErrorKind::Unavailable {
-                    return Err(error);
+        if let Some(kept) = self.take() {
+            match self.run_on(kept, intent, work).await {
+                Err(Failed { error, begun: false, .. }) if *error.kind() == ErrorKind::Unavailable => {
+                    // The server was restarted, or closed what it took for idle: then so are the others that were kept.
+                    self.forget_kept();
                 }
-                // The server was restarted, or closed what it took for idle: then so are the others that were kept.
-                drop(connection);
-                self.forget_kept();
-                connection = self.connect().await?;
-                begin(&*self.driver, &mut connection).await?;
-            }
-            run_begun(&*self.driver, &mut connection, work).await
-        };
-        match result {
-            Ok((done, commits)) => {
-                self.counters.count_commits(commits);
-                self.keep(connection);
-                Ok(done)
-            }
-            Err(Failed { error, usable }) => {
-                if usable {
-                    self.keep(connection);
-                }
-                Err(error)
+                result => return result.map_err(|failed| failed.error),
             }
         }
+        let fresh = self.connect().await?;
+        self.run_on(fresh, intent, work).await.map_err(|failed| failed.error)
     }
 
-    /// Runs work that needs no transaction around it, or in one if statements could end up on different connections.
-    async fn run_plain<T>(
-        &self,
-        intent: Intent,
-        connection: &mut D::Connection,
-        work: &Work<T>,
-    ) -> Result<(T, u64), Failed> {
-        if self.driver.is_pooled() {
-            begin(&*self.driver, connection).await.map_err(Failed::of)?;
-            return run_begun(&*self.driver, connection, work).await;
-        }
-        let result = work(&mut self.driver.session(connection)).await;
-        let result = match result {
-            // Nothing was changed, so a second look on a new connection is safe.
-            Err(error) if *error.kind() == ErrorKind::Unavailable && intent == Intent::Read => {
-                self.forget_kept();
-                *connection = self.connect().await.map_err(Failed::of)?;
-                work(&mut self.driver.session(connection)).await
-            }
-            result => result,
+    /// Runs work on a connection, and keeps the connection if it can be used again.
+    async fn run_on<T>(&self, mut connection: D::Connection, intent: Intent, work: &Work<T>) -> Result<T, Failed> {
+        let driver = &*self.driver;
+        let alone = !driver.is_pooled() && (intent == Intent::Read || intent == Intent::Statement);
+        let result = if alone {
+            // A single statement that is repeated finds what the first has done; see `Transact`.
+            let done = work(&mut driver.session(&mut connection)).await;
+            done.map_err(Failed::before)
+        } else {
+            run_in_transaction(driver, &mut connection, work).await
         };
-        let commits = u64::from(intent == Intent::Statement);
-        result.map(|done| (done, commits)).map_err(Failed::of)
+        match &result {
+            Ok(_) if alone && intent == Intent::Read => self.keep(connection),
+            Ok(_) => {
+                self.counters.count_commits(1);
+                self.keep(connection);
+            }
+            Err(failed) if failed.usable => self.keep(connection),
+            Err(_) => drop(connection),
+        }
+        result
     }
 
     async fn connect(&self) -> Result<D::Connection, StoreError> {
@@ -204,39 +181,39 @@ fn pause_after(tries: u32) -> Duration {
     Duration::from_millis(fastrand::u64(1..=most))
 }
 
-/// An error, and whether the connection can be used again.
+/// An error, and what it leaves behind.
 pub(crate) struct Failed {
     pub(crate) error: StoreError,
+    /// Whether the work had begun, so that it may have been done.
+    begun: bool,
+    /// Whether the connection can be used again.
     usable: bool,
 }
 
 impl Failed {
-    fn of(error: StoreError) -> Self {
-        Self { usable: *error.kind() != ErrorKind::Unavailable, error }
+    fn before(error: StoreError) -> Self {
+        Self { usable: *error.kind() != ErrorKind::Unavailable, error, begun: false }
     }
 }
 
-pub(crate) async fn begin<D: Driver>(driver: &D, connection: &mut D::Connection) -> Result<(), StoreError> {
-    driver.session(connection).execute("beginning a transaction", driver.begin().into(), Vec::new()).await.map(|_| ())
-}
-
-/// Runs work in a transaction that has begun, and ends it.
-pub(crate) async fn run_begun<D: Driver, T>(
+/// Runs work in a transaction and commits it, or rolls it back.
+pub(crate) async fn run_in_transaction<D: Driver, T>(
     driver: &D,
     connection: &mut D::Connection,
     work: &Work<T>,
-) -> Result<(T, u64), Failed> {
+) -> Result<T, Failed> {
     let mut session = driver.session(connection);
-    match work(&mut session).await {
+    let begun = session.execute("beginning a transaction", driver.begin().into(), Vec::new()).await;
+    begun.map_err(Failed::before)?;
+    let error = match work(&mut session).await {
         Ok(done) => match session.execute("committing a transaction", "COMMIT".into(), Vec::new()).await {
-            Ok(_) => Ok((done, 1)),
-            Err(error) => Err(Failed { error, usable: false }),
+            Ok(_) => return Ok(done),
+            Err(error) => error,
         },
-        Err(error) => {
-            let gone = *error.kind() == ErrorKind::Unavailable;
-            let rolled_back =
-                !gone && session.execute("rolling a transaction back", "ROLLBACK".into(), Vec::new()).await.is_ok();
-            Err(Failed { error, usable: rolled_back })
-        }
-    }
+        Err(error) => error,
+    };
+    let lost = *error.kind() == ErrorKind::Unavailable;
+    // If this fails too, the server rolls back when it notices that the connection is gone.
+    let usable = !lost && session.execute("rolling a transaction back", "ROLLBACK".into(), Vec::new()).await.is_ok();
+    Err(Failed { error, begun: true, usable })
 }

@@ -7,7 +7,7 @@ use ratchet_core::{NodeId, StoreError, Timestamp};
 use ratchet_store_sql::{Work, cluster, work};
 
 use crate::driver::Driver;
-use crate::pool::{begin, run_begun};
+use crate::pool::run_in_transaction;
 
 /// A connection for heartbeats alone. After an error the engine opens another one.
 pub(crate) struct ServerPulse<D: Driver> {
@@ -24,9 +24,7 @@ impl<D: Driver> ServerPulse<D> {
         if !self.driver.is_pooled() {
             return work(&mut self.driver.session(&mut self.connection)).await;
         }
-        begin(&*self.driver, &mut self.connection).await?;
-        let (done, _) = run_begun(&*self.driver, &mut self.connection, &work).await.map_err(|failed| failed.error)?;
-        Ok(done)
+        run_in_transaction(&*self.driver, &mut self.connection, &work).await.map_err(|failed| failed.error)
     }
 }
 

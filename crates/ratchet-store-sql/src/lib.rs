@@ -11,6 +11,7 @@ mod conn;
 mod counters;
 mod dialect;
 mod list;
+mod literal;
 mod row;
 mod stmt;
 mod store;
@@ -29,6 +30,7 @@ pub mod queues;
 pub mod read;
 pub mod settle;
 pub mod submit;
+pub mod submit_plain;
 pub mod turn;
 
 pub use conn::Conn;
@@ -51,6 +53,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     read::STATEMENTS,
     settle::STATEMENTS,
     submit::STATEMENTS,
+    submit_plain::STATEMENTS,
     success::STATEMENTS,
 ];
 

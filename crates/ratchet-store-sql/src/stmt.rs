@@ -7,6 +7,8 @@ use std::time::Duration;
 use ratchet_core::JobState;
 
 use crate::dialect::Dialect;
+use crate::literal;
+use crate::value::Value;
 
 /// A statement as it is written: one text for all databases, or another one where a database must differ.
 ///
@@ -44,6 +46,11 @@ impl Stmt {
     /// A statement that only PostgreSQL has.
     pub const fn only_postgres(doing: &'static str, text: &'static str) -> Self {
         Self { doing, shared: None, postgres: Some(text), mysql: None }
+    }
+
+    /// A statement that only MySQL and MariaDB have.
+    pub const fn only_mysql(doing: &'static str, text: &'static str) -> Self {
+        Self { doing, shared: None, postgres: None, mysql: Some(text) }
     }
 
     /// Whether it runs on a database at all.
@@ -115,6 +122,18 @@ impl Texts {
         let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
         self.offset_us.fetch_add(by, Ordering::SeqCst);
         rendered.clear();
+    }
+
+    /// The text of a statement with its values written into it, for a list of `count` entries.
+    pub(crate) fn inline(&self, stmt: &Stmt, count: usize, values: &[Value]) -> String {
+        let text = self.render(stmt, count);
+        let mut parts = text.split('?');
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for (part, value) in parts.zip(values) {
+            literal::write(&mut out, value);
+            out.push_str(part);
+        }
+        out
     }
 
     /// The text of a statement whose list, if it has one, holds `count` entries.

@@ -22,16 +22,21 @@ macro_rules! implement_store {
                 QueueName, Settlement, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, claim, cluster, control, lease, query, queues, read, submit, turn, work,
+                Intent, Transact as _, claim, cluster, control, lease, query, queues, read, submit, submit_plain, turn,
+                work,
             };
 
             #[async_trait]
             impl JobStore for $store {
                 async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
                     let units: Arc<[SubmitUnit]> = units.into();
-                    if submit::is_plain(self.dialect(), &units) {
-                        let plain = work!([units], |conn| submit::submit_plain(conn, &units));
-                        return self.transact(Intent::Statement, plain).await;
+                    if submit_plain::is_plain(self.dialect(), &units) {
+                        let all = units.clone();
+                        let plain = work!([all], |conn| submit_plain::submit_plain(conn, &all));
+                        match self.transact(Intent::Statement, plain).await {
+                            Err(error) if *error.kind() == ErrorKind::Conflict => {}
+                            outcomes => return outcomes,
+                        }
                     }
                     let hopeful = units.clone();
                     let in_bulk = work!([hopeful], |conn| submit::submit_in_bulk(conn, &hopeful));

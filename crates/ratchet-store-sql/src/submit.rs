@@ -7,7 +7,6 @@ use ratchet_core::{BusinessKey, Due, ErrorKind, JobId, JobState, NewJob, StartSt
 
 use crate::cluster::database_time;
 use crate::conn::Conn;
-use crate::dialect::Dialect;
 use crate::read::json_of;
 use crate::stmt::Stmt;
 use crate::value::{Value, micros};
@@ -25,55 +24,9 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     LATEST_IDS,
     LATEST_IDEMPOTENCY_OWNERS,
     LATEST_BUSINESS_KEY_HOLDERS,
-    SUBMIT_PLAIN,
 ];
 
-const DOING: &str = "submitting jobs";
-
-/// Whether the jobs of these units can be stored by one statement: [`submit_plain`].
-pub fn is_plain(dialect: Dialect, units: &[SubmitUnit]) -> bool {
-    let plain = |job: &NewJob| {
-        job.idempotency_key.is_none()
-            && job.business_key.is_none()
-            && job.spec.tags.is_empty()
-            && ColdRow::is_plain(job)
-    };
-    dialect == Dialect::Postgres && units.iter().flat_map(|unit| &unit.jobs).all(plain)
-}
-
-/// Stores plain jobs by one statement. One that is already there was submitted again after a lost reply.
-pub async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
-    let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
-    conn.run_each(&SUBMIT_PLAIN, &jobs, |job, values| {
-        ColdRow::bind_plain(job, values);
-        values.push(state_at_start(job).into());
-        values.extend(match job.due {
-            Due::At(time) => [Value::Time(Some(time)), Value::Int(None)],
-            Due::After(delay) => [Value::Time(None), Value::micros(delay)],
-        });
-    })
-    .await?;
-    Ok(all_created(units))
-}
-
-// The hot path of a single submit: one statement is one round trip and its own transaction. Others have no way to write
-// two tables in one statement.
-const SUBMIT_PLAIN: Stmt = Stmt::only_postgres(
-    "storing plain jobs at once",
-    "WITH t AS MATERIALIZED (SELECT /*now*/ AS now), \
-     v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::jsonb[], \
-     ?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::timestamptz[], ?::bigint[]) \
-     AS v (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, backoff_param_us, status, \
-     scheduled_time, delay_us)), \
-     stored AS (INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, \
-     backoff_policy, backoff_param_us, created_at) \
-     SELECT v.job_id, v.kind, v.queue, v.job_type, v.priority, v.payload, v.max_retries, v.backoff_policy, \
-     v.backoff_param_us, t.now FROM v, t ON CONFLICT DO NOTHING RETURNING job_id) \
-     INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) \
-     SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
-     COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now \
-     FROM t, v JOIN stored ON stored.job_id = v.job_id",
-);
+pub(crate) const DOING: &str = "submitting jobs";
 
 /// Stores all jobs of all units in a few statements, on the assumption that every id and every key is free.
 ///
@@ -86,7 +39,7 @@ pub async fn submit_in_bulk(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result
     Ok(all_created(units))
 }
 
-fn all_created(units: &[SubmitUnit]) -> Vec<SubmitOutcome> {
+pub(crate) fn all_created(units: &[SubmitUnit]) -> Vec<SubmitOutcome> {
     let created = |unit: &SubmitUnit| Ok(unit.jobs.iter().map(|job| Submitted::Created(job.id)).collect());
     units.iter().map(created).collect()
 }
@@ -235,7 +188,7 @@ const INSERT_JOBS: Stmt = Stmt::shared(
 );
 
 /// A job as its cold row holds it.
-struct ColdRow<'a> {
+pub(crate) struct ColdRow<'a> {
     job: &'a NewJob,
     now: Timestamp,
     /// What most jobs leave out, in the order of the statement.
@@ -262,7 +215,7 @@ impl<'a> ColdRow<'a> {
     }
 
     /// Whether a job uses none of the optional columns.
-    fn is_plain(job: &NewJob) -> bool {
+    pub(crate) fn is_plain(job: &NewJob) -> bool {
         let NewJob { spec, idempotency_key, business_key, on_success, on_failure, origin, .. } = job;
         spec.params.is_empty()
             && spec.tags.is_empty()
@@ -276,7 +229,7 @@ impl<'a> ColdRow<'a> {
             && origin.is_none()
     }
 
-    fn bind_plain(job: &NewJob, values: &mut Vec<Value>) {
+    pub(crate) fn bind_plain(job: &NewJob, values: &mut Vec<Value>) {
         let spec = &job.spec;
         values.extend([
             job.id.into(),
@@ -304,7 +257,7 @@ const INSERT_QUEUE: Stmt = Stmt::shared(
      /*rows:id text text text int time text time*/",
 );
 
-fn state_at_start(job: &NewJob) -> JobState {
+pub(crate) fn state_at_start(job: &NewJob) -> JobState {
     match job.start {
         StartState::Ready => JobState::Pending,
         StartState::Waiting => JobState::Waiting,

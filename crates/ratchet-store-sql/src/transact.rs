@@ -13,7 +13,8 @@ use crate::dialect::Dialect;
 pub enum Intent {
     /// It only reads.
     Read,
-    /// It is one statement, which needs no transaction around it.
+    /// It is one statement, or one round trip, which needs no transaction around it. If its answer is lost it is run again:
+    /// it changes nothing that it has changed before.
     Statement,
     /// It writes.
     Write,

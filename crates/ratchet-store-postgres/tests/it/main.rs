@@ -6,6 +6,7 @@ mod conformance;
 mod coordinator;
 mod database;
 mod migrate;
+mod outages;
 mod plan;
 mod pooled;
 mod statements;

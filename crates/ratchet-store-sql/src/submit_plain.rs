@@ -1,0 +1,111 @@
+//! The hot path of a submit: jobs without keys and tags, in one round trip that is its own transaction.
+
+use ratchet_core::store::{SubmitOutcome, SubmitUnit};
+use ratchet_core::{Due, NewJob, StoreError};
+
+use crate::conn::Conn;
+use crate::dialect::Dialect;
+use crate::stmt::Stmt;
+use crate::submit::{ColdRow, DOING, all_created, state_at_start};
+use crate::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] = &[SUBMIT_PLAIN, READ_CLOCK, STORE_PLAIN, QUEUE_PLAIN];
+
+/// Most jobs that go as text; longer lists are better prepared.
+const SCRIPT_MAX: usize = 64;
+
+/// Whether the jobs of these units can be stored this way.
+pub fn is_plain(dialect: Dialect, units: &[SubmitUnit]) -> bool {
+    let mut jobs = units.iter().flat_map(|unit| &unit.jobs);
+    match dialect {
+        Dialect::Sqlite => false,
+        Dialect::Postgres => jobs.all(ColdRow::is_plain),
+        Dialect::Mysql => (1..=SCRIPT_MAX).contains(&jobs.clone().count()) && jobs.all(ColdRow::is_plain),
+    }
+}
+
+/// Stores plain jobs; see [`is_plain`].
+///
+/// A [`Conflict`](ratchet_core::ErrorKind::Conflict) if an id is taken, and then nothing was stored; PostgreSQL passes over
+/// such a job, which was submitted again after a lost reply.
+pub async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+    let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
+    if conn.texts().dialect() == Dialect::Mysql {
+        submit_script(conn, &jobs).await?;
+    } else {
+        let bind = |job: &&NewJob, values: &mut Vec<Value>| {
+            ColdRow::bind_plain(job, values);
+            values.push(state_at_start(job).into());
+            values.extend(due(job));
+        };
+        conn.run_each(&SUBMIT_PLAIN, &jobs, bind).await?;
+    }
+    Ok(all_created(units))
+}
+
+/// A given time, or a delay from now.
+fn due(job: &NewJob) -> [Value; 2] {
+    match job.due {
+        Due::At(time) => [Value::Time(Some(time)), Value::Int(None)],
+        Due::After(delay) => [Value::Time(None), Value::micros(delay)],
+    }
+}
+
+const SUBMIT_PLAIN: Stmt = Stmt::only_postgres(
+    "storing plain jobs at once",
+    "WITH t AS MATERIALIZED (SELECT /*now*/ AS now), \
+     v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::jsonb[], \
+     ?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::timestamptz[], ?::bigint[]) \
+     AS v (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, backoff_param_us, status, \
+     scheduled_time, delay_us)), \
+     stored AS (INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, \
+     backoff_policy, backoff_param_us, created_at) \
+     SELECT v.job_id, v.kind, v.queue, v.job_type, v.priority, v.payload, v.max_retries, v.backoff_policy, \
+     v.backoff_param_us, t.now FROM v, t ON CONFLICT DO NOTHING RETURNING job_id) \
+     INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) \
+     SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
+     COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now \
+     FROM t, v JOIN stored ON stored.job_id = v.job_id",
+);
+
+/// MySQL cannot write two tables in one statement, but takes several statements at once as text: one round trip instead
+/// of four. The values are written into the text in a form that nothing in them can leave.
+async fn submit_script(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<(), StoreError> {
+    let (mut cold, mut hot) = (Vec::new(), Vec::new());
+    for job in jobs {
+        ColdRow::bind_plain(job, &mut cold);
+        hot.extend([
+            job.id.into(),
+            state_at_start(job).into(),
+            job.spec.queue.as_str().into(),
+            job.spec.kind.as_str().into(),
+            Value::count(job.spec.priority.level()),
+        ]);
+        hot.extend(due(job));
+    }
+    let texts = conn.texts();
+    let now = texts.inline(&READ_CLOCK, 1, &[]);
+    let (cold, hot) = (texts.inline(&STORE_PLAIN, jobs.len(), &cold), texts.inline(&QUEUE_PLAIN, jobs.len(), &hot));
+    let script = format!("BEGIN; {now}; {cold}; {hot}; COMMIT");
+    let stored = conn.execute(DOING, script.into(), Vec::new()).await;
+    if stored.is_err() {
+        // The statements after the one that failed were not run. If this fails too, the connection is gone.
+        let _ = conn.execute(DOING, "ROLLBACK".into(), Vec::new()).await;
+    }
+    stored.map(|_| ())
+}
+
+// The clock goes on between statements, but a job without delay is due when it is stored.
+const READ_CLOCK: Stmt = Stmt::only_mysql("reading the clock for a submit", "SET @ratchet_now = /*now*/");
+
+const STORE_PLAIN: Stmt = Stmt::only_mysql(
+    "storing plain jobs as text",
+    "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
+     backoff_param_us, created_at) VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, @ratchet_now)/*end*/",
+);
+
+const QUEUE_PLAIN: Stmt = Stmt::only_mysql(
+    "queueing plain jobs as text",
+    "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) \
+     VALUES /*each*/(?, ?, ?, ?, ?, COALESCE(?, @ratchet_now + INTERVAL ? MICROSECOND), @ratchet_now)/*end*/",
+);
