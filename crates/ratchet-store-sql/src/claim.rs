@@ -4,35 +4,24 @@
 //! first and has the highest boost, so a claim is the merge of the lanes' beginnings, and it is exact. Lanes that nobody
 //! asks for (unknown kinds, paused queues) are never read.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::{Claim, ClaimRequest, ErrorKind, Fence, JobId, JobRecord, NodeId, Priority, StoreError, clock};
+use ratchet_core::{Claim, ClaimRequest, ErrorKind, Fence, JobId, JobRecord, NodeId, StoreError};
 
 use crate::cluster::is_alive;
 use crate::conn::Conn;
 use crate::dialect::Dialect;
+use crate::lane::{Lane, lanes};
+use crate::merge::Merge;
 use crate::read::{self, claimed_columns};
 use crate::row::Row;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[
-    LOOK,
-    PROMOTABLE,
-    PROMOTE,
-    REFILL,
-    LOCK_PENDING,
-    TAKE,
-    READ_CLAIMED,
-    TAKE_AND_READ,
-    PARK,
-    NEXT_DUE,
-    NEXT_DEFERRED,
-    PAUSED_QUEUES,
-];
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[LOOK, PROMOTABLE, PROMOTE, LOCK_PENDING, TAKE, READ_CLAIMED, TAKE_AND_READ, PARK];
 
 /// Up to this many lanes each is read as far as the whole claim could need; of more, each is read a little at first.
 const LANES_FEW: usize = 8;
@@ -40,8 +29,6 @@ const LANES_FEW: usize = 8;
 const PROMOTE_MAX: usize = 1_000;
 /// How long a job that this version cannot read is put off.
 const PARK_FOR: Duration = Duration::from_mins(10);
-/// How many deferred jobs are looked at for the next due time.
-const DEFERRED_MAX: usize = 256;
 
 /// How often a claim looks further down the lanes for jobs that other claimers were quicker to take.
 const ROUNDS_MAX: usize = 4;
@@ -50,23 +37,23 @@ const ROUNDS_MAX: usize = 4;
 ///
 /// Writes nothing if there is nothing to take.
 pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-    let mut lanes = lanes(request, false);
-    if lanes.is_empty() {
+    let mut wanted = lanes(request, false);
+    if wanted.is_empty() {
         // Nothing to ask for, but a node that is dead is told so all the same.
         return if is_alive(conn, request.node).await? { Ok(Vec::new()) } else { Err(not_alive(request.node)) };
     }
-    let mut gate = look(conn, request, &mut lanes).await?;
+    let mut gate = look(conn, request, &mut wanted).await?;
     if gate.deferred_due {
         promote(conn, gate.now).await?;
-        lanes.iter_mut().for_each(Lane::forget);
-        gate = look(conn, request, &mut lanes).await?;
+        wanted.iter_mut().for_each(Lane::forget);
+        gate = look(conn, request, &mut wanted).await?;
     }
     if gate.probation_waits && request.probation {
-        let mut on_probation = self::lanes(request, true);
+        let mut on_probation = lanes(request, true);
         look(conn, request, &mut on_probation).await?;
-        lanes.append(&mut on_probation);
+        wanted.append(&mut on_probation);
     }
-    let mut merge = Merge::new(request, lanes, gate.now);
+    let mut merge = Merge::new(request, wanted, gate.now);
     let mut claimed = Vec::new();
     for _ in 0..ROUNDS_MAX {
         let picked = merge.pick(conn).await?;
@@ -89,52 +76,6 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
 fn not_alive(node: NodeId) -> StoreError {
     let problem = format!("node {node} is not registered or was declared dead; register as a new incarnation");
     StoreError::new(ErrorKind::Conflict, "claiming jobs", problem)
-}
-
-/// How long until the next job that this request could claim becomes due; zero if one is due already.
-pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
-    let mut paused = HashSet::new();
-    let mut now = Timestamp::MIN;
-    for row in conn.rows(&PAUSED_QUEUES, vec![]).await? {
-        let mut fields = row.fields();
-        now = fields.time("now")?;
-        paused.extend(fields.opt_text("paused")?.map(str::to_owned));
-    }
-    let mut lanes = lanes(request, false);
-    if request.probation {
-        lanes.append(&mut self::lanes(request, true));
-    }
-    lanes.retain(|lane| !paused.contains(lane.queue));
-    let mut next = next_deferred(conn, request, &paused).await?;
-    for row in conn.rows_each(&NEXT_DUE, &[], &lanes, Lane::bind).await? {
-        let due = row.fields().time("scheduled_time")?;
-        next = Some(next.map_or(due, |next| next.min(due)));
-    }
-    Ok(next.map(|next| clock::elapsed(now, next)))
-}
-
-/// The first of the deferred jobs that the request could claim, or a time before it if there are very many others.
-async fn next_deferred(
-    conn: &mut dyn Conn,
-    request: &ClaimRequest,
-    paused: &HashSet<String>,
-) -> Result<Option<Timestamp>, StoreError> {
-    let rows = conn.rows(&NEXT_DEFERRED, vec![Value::count(DEFERRED_MAX)]).await?;
-    let mut last = None;
-    for row in &rows {
-        let mut fields = row.fields();
-        let until = fields.time("deferred_until")?;
-        let (queue, kind, probation) = (fields.text("queue")?, fields.text("kind")?, fields.bool("probation")?);
-        let takes = |pool: &ratchet_core::Pool| {
-            pool.free > 0 && pool.queue.as_str() == queue && pool.kinds.iter().any(|k| k.as_str() == kind)
-        };
-        if (!probation || request.probation) && !paused.contains(queue) && request.pools.iter().any(takes) {
-            return Ok(Some(until));
-        }
-        last = Some(until);
-    }
-    // Looking again too early costs a poll; reading all of them would cost more with every job that is deferred.
-    Ok(last.filter(|_| rows.len() == DEFERRED_MAX))
 }
 
 // Back to waiting, out of the way of the others: a newer node may read it, and a person can see it.
@@ -165,67 +106,6 @@ const PROMOTE: Stmt = Stmt::shared(
     "letting deferred jobs be claimed",
     "UPDATE scheduler_job_queue /*by_id*/ SET deferred = /*no*/ WHERE job_id /*any*/",
 );
-
-/// A lane of the claim index, as far as it has been read.
-struct Lane<'a> {
-    pool: usize,
-    probation: bool,
-    queue: &'a str,
-    kind: &'a str,
-    priority: Priority,
-    read: VecDeque<(Timestamp, JobId)>,
-    /// The last job that was read.
-    last: Option<(Timestamp, JobId)>,
-    /// Whether there may be more than what was read.
-    more: bool,
-    /// Whether its next job takes part in the merge.
-    merging: bool,
-}
-
-impl Lane<'_> {
-    fn bind(&self, values: &mut Vec<Value>) {
-        values.extend([
-            Value::from(self.probation),
-            self.queue.into(),
-            self.kind.into(),
-            Value::count(self.priority.level()),
-        ]);
-    }
-
-    /// Forgets what was read.
-    fn forget(&mut self) {
-        self.read.clear();
-        self.last = None;
-    }
-
-    fn push(&mut self, job: (Timestamp, JobId)) {
-        self.read.push_back(job);
-        self.last = Some(job);
-    }
-}
-
-/// The lanes that a request asks for: those of jobs on probation, or those of all others.
-fn lanes(request: &ClaimRequest, probation: bool) -> Vec<Lane<'_>> {
-    let mut lanes = Vec::new();
-    for (pool_index, pool) in request.pools.iter().enumerate().filter(|(_, pool)| pool.free > 0) {
-        for kind in pool.kinds.iter() {
-            for priority in Priority::ALL {
-                lanes.push(Lane {
-                    pool: pool_index,
-                    probation,
-                    queue: pool.queue.as_str(),
-                    kind: kind.as_str(),
-                    priority,
-                    read: VecDeque::new(),
-                    last: None,
-                    more: false,
-                    merging: false,
-                });
-            }
-        }
-    }
-    lanes
-}
 
 /// What a look at the queue says besides the jobs that it found.
 struct Gate {
@@ -329,134 +209,6 @@ async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>
     Ok(gate)
 }
 
-const REFILL: Stmt = Stmt::shared(
-    "looking for further jobs to claim",
-    "SELECT scheduled_time, job_id FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? AND scheduled_time >= ? \
-     AND (scheduled_time, job_id) > (?, ?) ORDER BY scheduled_time, job_id LIMIT ?",
-)
-.mysql(
-    "SELECT scheduled_time, job_id FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
-     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? AND scheduled_time >= ? \
-     AND (scheduled_time, job_id) > (?, ?) ORDER BY scheduled_time, job_id LIMIT ?",
-);
-
-/// What a job is ordered by: effective priority, then due time, then id; and its lane.
-type Rank = (u64, Reverse<Timestamp>, Reverse<JobId>, usize);
-
-/// The lanes, merged pool by pool in the order of their jobs.
-struct Merge<'a> {
-    request: &'a ClaimRequest,
-    now: Timestamp,
-    lanes: Vec<Lane<'a>>,
-    /// The next job of every lane, for each pool.
-    heads: Vec<BinaryHeap<Rank>>,
-    /// Room that is left in each pool.
-    room: Vec<usize>,
-    /// Room that is left in all.
-    left: usize,
-    probation_left: usize,
-    /// Where the picked jobs come from.
-    picked: HashMap<JobId, usize>,
-}
-
-impl<'a> Merge<'a> {
-    fn new(request: &'a ClaimRequest, lanes: Vec<Lane<'a>>, now: Timestamp) -> Self {
-        Self {
-            request,
-            now,
-            heads: request.pools.iter().map(|_| BinaryHeap::new()).collect(),
-            room: request.pools.iter().map(|pool| pool.free).collect(),
-            left: request.limit,
-            probation_left: usize::from(request.probation),
-            picked: HashMap::new(),
-            lanes,
-        }
-    }
-
-    /// The next ids for the room that is left.
-    async fn pick(&mut self, conn: &mut dyn Conn) -> Result<Vec<JobId>, StoreError> {
-        for index in 0..self.lanes.len() {
-            self.advance(conn, index).await?;
-        }
-        let mut ids = Vec::new();
-        for pool in 0..self.heads.len() {
-            while self.room[pool].min(self.left) > 0
-                && let Some((_, _, Reverse(id), index)) = self.heads[pool].pop()
-            {
-                self.lanes[index].merging = false;
-                if self.lanes[index].probation {
-                    if self.probation_left == 0 {
-                        continue;
-                    }
-                    self.probation_left -= 1;
-                }
-                if self.picked.insert(id, index).is_none() {
-                    ids.push(id);
-                    self.room[pool] -= 1;
-                    self.left -= 1;
-                }
-                self.advance(conn, index).await?;
-            }
-        }
-        Ok(ids)
-    }
-
-    /// Brings the next job of a lane into the merge, if it has one and there is room.
-    async fn advance(&mut self, conn: &mut dyn Conn, index: usize) -> Result<(), StoreError> {
-        let lane = &mut self.lanes[index];
-        let room = self.room[lane.pool].min(self.left);
-        if lane.merging || room == 0 {
-            return Ok(());
-        }
-        if lane.read.is_empty()
-            && lane.more
-            && let Some(after) = lane.last
-        {
-            refill(conn, lane, self.now, after, room).await?;
-        }
-        if let Some((scheduled_time, id)) = lane.read.pop_front() {
-            lane.merging = true;
-            let effective = self.request.boost.effective(lane.priority, scheduled_time, self.now);
-            self.heads[lane.pool].push((effective, Reverse(scheduled_time), Reverse(id), index));
-        }
-        Ok(())
-    }
-
-    /// Jobs that were picked and that somebody else has taken leave their room to others.
-    fn give_back(&mut self, lost: &[JobId]) {
-        for id in lost {
-            if let Some(index) = self.picked.get(id) {
-                let lane = &self.lanes[*index];
-                self.room[lane.pool] += 1;
-                self.left += 1;
-                self.probation_left += usize::from(lane.probation);
-            }
-        }
-    }
-}
-
-async fn refill(
-    conn: &mut dyn Conn,
-    lane: &mut Lane<'_>,
-    now: Timestamp,
-    after: (Timestamp, JobId),
-    limit: usize,
-) -> Result<(), StoreError> {
-    let mut values = Vec::with_capacity(9);
-    lane.bind(&mut values);
-    values.extend([now.into(), after.0.into(), after.0.into(), after.1.into(), Value::count(limit)]);
-    let rows = conn.rows(&REFILL, values).await?;
-    for row in &rows {
-        let mut fields = row.fields();
-        lane.push((fields.time("scheduled_time")?, fields.job_id("job_id")?));
-    }
-    lane.more = rows.len() == limit;
-    Ok(())
-}
-
 /// What became of picked jobs.
 struct Taken {
     claims: Vec<Claim>,
@@ -531,35 +283,4 @@ const TAKE_AND_READ: Stmt = Stmt::only_postgres(
          JOIN scheduler_job j ON j.job_id = free.job_id WHERE q.job_id = free.job_id RETURNING ",
         claimed_columns!()
     ),
-);
-
-/// One row, and another one for each further queue that is paused.
-const PAUSED_QUEUES: Stmt = Stmt::shared(
-    "looking for paused queues",
-    "SELECT /*now*/ AS now, p.name AS paused FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = /*yes*/",
-);
-
-const NEXT_DUE: Stmt = Stmt::shared(
-    "looking for the next due job",
-    "/*union*/SELECT * FROM (SELECT scheduled_time FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1) AS h/*end*/",
-)
-.postgres(
-    "SELECT h.scheduled_time AS scheduled_time FROM unnest(?::boolean[], ?::text[], ?::text[], ?::bigint[]) \
-     AS l (probation, queue, kind, priority) \
-     CROSS JOIN LATERAL (SELECT q.scheduled_time FROM scheduler_job_queue q \
-     WHERE q.status = /*state:pending*/ AND q.deferred = /*no*/ AND q.probation = l.probation AND q.queue = l.queue \
-     AND q.kind = l.kind AND q.priority = l.priority ORDER BY q.scheduled_time LIMIT 1) h",
-)
-.mysql(
-    "/*union*/SELECT * FROM (SELECT scheduled_time FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
-     WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1) AS h/*end*/",
-);
-
-const NEXT_DEFERRED: Stmt = Stmt::shared(
-    "looking for the next deferred job",
-    "SELECT deferred_until, queue, kind, probation FROM scheduler_job_queue \
-     WHERE status = /*state:pending*/ AND deferred = /*yes*/ ORDER BY deferred_until LIMIT ?",
 );

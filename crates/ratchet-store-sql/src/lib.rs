@@ -10,8 +10,10 @@
 mod conn;
 mod counters;
 mod dialect;
+mod lane;
 mod list;
 mod literal;
+mod merge;
 mod row;
 mod stmt;
 mod store;
@@ -25,6 +27,7 @@ pub mod control;
 pub mod in_transaction;
 pub mod lease;
 pub mod migrate;
+pub mod next_due;
 pub mod query;
 pub mod queues;
 pub mod read;
@@ -47,7 +50,9 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     cluster::STATEMENTS,
     control::STATEMENTS,
     lease::STATEMENTS,
+    merge::STATEMENTS,
     migrate::STATEMENTS,
+    next_due::STATEMENTS,
     query::STATEMENTS,
     queues::STATEMENTS,
     read::STATEMENTS,

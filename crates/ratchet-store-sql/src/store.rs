@@ -22,8 +22,8 @@ macro_rules! implement_store {
                 QueueName, Settlement, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, claim, cluster, control, lease, query, queues, read, submit, submit_plain, turn,
-                work,
+                Intent, Transact as _, cluster, control, lease, next_due, query, queues, read, submit, submit_plain,
+                turn, work,
             };
 
             #[async_trait]
@@ -86,7 +86,7 @@ macro_rules! implement_store {
 
                 async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
                     let request = Arc::new(request.clone());
-                    self.transact(Intent::Read, work!([request], |conn| claim::next_due(conn, &request))).await
+                    self.transact(Intent::Read, work!([request], |conn| next_due::next_due(conn, &request))).await
                 }
             }
 
