@@ -102,8 +102,8 @@ pub(crate) fn kind_name(number: usize) -> String {
 fn next_id() -> Uuid {
     static IDS: AtomicU64 = AtomicU64::new(0);
     let number = u128::from(IDS.fetch_add(1, Ordering::Relaxed));
-    let (millisecond, counter) = (0x01a1_e0f2_4674 + number / 16, number % 16 << 8);
-    let end = number * 0x9e37_79b9_7f4a_7c15 & 0x3fff_ffff_ffff_ffff;
+    let (millisecond, counter) = (0x01a1_e0f2_4674 + number / 16, (number % 16) << 8);
+    let end = (number * 0x9e37_79b9_7f4a_7c15) & 0x3fff_ffff_ffff_ffff;
     Uuid::from_u128(millisecond << 80 | 7 << 76 | counter << 64 | 2 << 62 | end)
 }
 
