@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ratchet::{AttemptStatus, JobId};
 
-use crate::history::{Answer, History, StoredAttempt, StoredJob};
+use crate::history::{Answer, FaultKind, History, StoredAttempt, StoredJob};
 use crate::record::{Deed, Run};
 use crate::rerun::{Begun, Evidence, Reason};
 
@@ -58,8 +58,8 @@ pub struct Findings {
     pub violations: Vec<Violation>,
     /// How many jobs ran again, and why.
     pub reruns: BTreeMap<Reason, usize>,
-    /// The longest time from the loss of a node to the next run of a job that it had.
-    pub slowest_recovery: Duration,
+    /// The longest time from the loss of a node to the next run of a job that it had, by what befell the node.
+    pub slowest_recovery: BTreeMap<FaultKind, Duration>,
 }
 
 /// Checks every promise.
@@ -282,11 +282,11 @@ impl<'a> Checker<'a> {
                 continue;
             };
             *self.findings.reruns.entry(reason).or_default() += usize::from(next.is_some());
-            if let (Reason::NodeLost(_), Some(next)) = (reason, next)
+            if let (Reason::NodeLost(kind), Some(next)) = (reason, next)
                 && let Some(fault) = self.evidence.loss(run, until)
             {
                 let took = u64::try_from(next.at - fault.from.max(run.at)).unwrap_or(0);
-                let slowest = &mut self.findings.slowest_recovery;
+                let slowest = self.findings.slowest_recovery.entry(kind).or_default();
                 *slowest = (*slowest).max(Duration::from_micros(took));
             }
         }

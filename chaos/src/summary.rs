@@ -58,7 +58,9 @@ pub fn table(trial: &Trial) -> String {
         let count = history.lines.iter().filter(|line| matches!(&line.deed, Deed::Said(text) if text == said)).count();
         row(name, count.to_string());
     }
-    row("slowest recovery", format!("{:.1} s", findings.slowest_recovery.as_secs_f64()));
+    for (kind, took) in &findings.slowest_recovery {
+        row(&format!("slowest: {}", kind.name()), format!("{:.1} s", took.as_secs_f64()));
+    }
     row("last end after the faults", format!("{:.1} s", ended_after.as_secs_f64()));
     row("violations", findings.violations.len().to_string());
     for violation in findings.violations.iter().take(50) {
