@@ -34,7 +34,7 @@ struct Args {
     /// A fifth of the grace by default.
     #[arg(long)]
     scan_ms: Option<u64>,
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 750)]
     reconcile_ms: u64,
     #[arg(long, default_value_t = 30_000)]
     store_deadline_ms: u64,

@@ -70,7 +70,7 @@ async fn a_cancel_reaches_a_handler_on_another_node_within_a_second(database: Da
         assert_eq!(cluster.client.find(id).await.unwrap().unwrap().state, JobState::Canceled);
     }
     println!("{database:?}: the slowest of five cancels arrived after {} ms", slowest / 1_000);
-    // The node looks once a second; the rest is for the machine.
-    assert!(slowest < 1_300_000, "{slowest} µs");
+    // The node looks every 750 ms by default; the rest is for the machine.
+    assert!(slowest < 1_000_000, "{slowest} µs");
     node.quit().unwrap();
 }

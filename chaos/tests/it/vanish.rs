@@ -10,7 +10,6 @@ use crate::cluster::{Cluster, my_turn, on_both_servers};
 use crate::until::until;
 
 on_both_servers! {
-    #[ignore = "it fails: the stores set no limit on an idle transaction, so that a server keeps the locks of a dead machine"]
     a_node_that_vanishes_in_the_middle_of_a_transaction_does_not_keep_its_jobs
 }
 

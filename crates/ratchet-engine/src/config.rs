@@ -62,7 +62,7 @@ impl Default for Config {
             heartbeat: Duration::from_secs(5),
             grace: Duration::from_secs(30),
             scan: Duration::from_secs(10),
-            reconcile: Duration::from_secs(1),
+            reconcile: Duration::from_millis(750),
             drain: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(1),
             store_deadline: Duration::from_secs(30),

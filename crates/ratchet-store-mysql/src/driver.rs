@@ -18,9 +18,12 @@ pub(crate) struct MysqlDriver {
 }
 
 /// Claimers must not lock the gaps between rows, and must see what others have committed since they began. A value that
-/// does not fit is an error, whatever the server's configuration says.
+/// does not fit is an error, whatever the server's configuration says. A machine that vanishes in the midst of a
+/// transaction must not keep its locks for hours: MariaDB ends the idle transaction, MySQL the idle connection.
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-     SET SESSION innodb_lock_wait_timeout = 10, sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')";
+     SET SESSION innodb_lock_wait_timeout = 10, wait_timeout = 60, \
+     sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES'); \
+     /*M! SET SESSION idle_transaction_timeout = 10 */";
 
 impl Driver for MysqlDriver {
     type Connection = MySqlConnection;

@@ -32,7 +32,12 @@ impl Driver for PostgresDriver {
     fn begin(&self) -> &'static str {
         // A connection of one's own has these for good; behind a pooler they must end with the transaction. One text
         // is one round trip.
-        if self.pooled { "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL jit = off" } else { "BEGIN" }
+        if self.pooled {
+            "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off; \
+             SET LOCAL idle_in_transaction_session_timeout = '10s'"
+        } else {
+            "BEGIN"
+        }
     }
 
     fn is_pooled(&self) -> bool {

@@ -169,6 +169,12 @@ fn connect_options(url: &str, pooled: bool) -> Result<PgConnectOptions, StoreErr
         return Ok(options);
     }
     // The planner must not read a whole table because it was small when statistics were taken, and compiling a
-    // statement that runs for a millisecond never pays.
-    Ok(options.options([("enable_seqscan", "off"), ("jit", "off")]))
+    // statement that runs for a millisecond never pays. A machine that vanishes in the midst of a transaction must not
+    // keep its locks until TCP gives up.
+    Ok(options.options([
+        ("enable_seqscan", "off"),
+        ("enable_bitmapscan", "off"),
+        ("jit", "off"),
+        ("idle_in_transaction_session_timeout", "10s"),
+    ]))
 }

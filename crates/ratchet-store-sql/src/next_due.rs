@@ -82,9 +82,9 @@ const NEXT_DUE: Stmt = Stmt::shared(
      AND q.kind = l.kind AND q.priority = l.priority ORDER BY q.scheduled_time LIMIT 1) h",
 )
 .mysql(
-    "/*union*/SELECT * FROM (SELECT scheduled_time FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
+    "/*union*/(SELECT scheduled_time FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1) AS h/*end*/",
+     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1)/*end*/",
 );
 
 const NEXT_DEFERRED: Stmt = Stmt::shared(

@@ -79,7 +79,8 @@ pub(crate) async fn succeed(
 }
 
 // What the general way does in four statements and four round trips: the row that still matches goes, its end is written,
-// its key is free, its attempt is recorded.
+// its key is free, its attempt is recorded. The state is compared so that the planner does not think of the index of what
+// runs: rows are found by their keys.
 const SUCCEED: Stmt = Stmt::only_postgres(
     "writing successes",
     "WITH v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::bigint[], ?::uuid[], ?::text[], ?::bigint[], \
@@ -87,7 +88,7 @@ const SUCCEED: Stmt = Stmt::only_postgres(
      AS v (job_id, version, node_id, state, attempts, crash_count, result, attempt, status, started_at, ended_at, \
      duration_us, queue_wait_us)), \
      gone AS (DELETE FROM scheduler_job_queue q USING v WHERE q.job_id = v.job_id AND q.version = v.version \
-     AND q.picked_by = v.node_id AND q.status = /*state:running*/ \
+     AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ \
      RETURNING q.job_id, q.last_error, q.scheduled_time, q.business_key), \
      ended AS (UPDATE scheduler_job j SET terminal_status = v.state, version = v.version + 1, \
      terminal_error = gone.last_error, total_attempts = v.attempts, crash_count = v.crash_count, \
