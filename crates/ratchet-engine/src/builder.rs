@@ -235,7 +235,7 @@ impl RatchetBuilder {
         self
     }
 
-    /// How often the node compares what it runs with what the store says: how fast a cancellation arrives. One second
+    /// How often the node compares what it runs with what the store says: how fast a cancellation arrives. 750 ms
     /// by default.
     pub fn reconcile(mut self, every: Duration) -> Self {
         self.config.reconcile = every;

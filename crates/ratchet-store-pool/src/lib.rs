@@ -4,6 +4,7 @@
 //! A driver says how to connect and how to run one statement ([`Driver`]); the SQL is in `ratchet-store-sql`.
 
 mod driver;
+mod kept;
 mod pool;
 mod pulse;
 mod thread;

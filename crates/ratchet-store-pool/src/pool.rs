@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::store::PulseStore;
@@ -7,6 +7,7 @@ use ratchet_store_sql::{Conn, Counters, Intent, Work};
 use tokio::sync::Semaphore;
 
 use crate::driver::Driver;
+use crate::kept::Kept;
 use crate::pulse::ServerPulse;
 use crate::thread::StoreThread;
 
@@ -46,30 +47,16 @@ pub struct Pool<D: Driver> {
 struct Inner<D: Driver> {
     driver: Arc<D>,
     limits: PoolLimits,
-    /// The one that was used last is used next, so that few are enough.
-    idle: Mutex<Idle<D::Connection>>,
+    kept: Kept<D::Connection>,
     permits: Semaphore,
     counters: Arc<Counters>,
-}
-
-struct Idle<C>(Vec<C>);
-
-impl<C> std::fmt::Debug for Idle<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} connections", self.0.len())
-    }
 }
 
 impl<D: Driver> Pool<D> {
     /// A pool without connections; `name` is that of its threads.
     pub fn new(name: &str, driver: Arc<D>, limits: PoolLimits, counters: Arc<Counters>) -> Result<Self, StoreError> {
-        let inner = Inner {
-            driver,
-            permits: Semaphore::new(limits.connections.max(1)),
-            idle: Mutex::new(Idle(Vec::new())),
-            limits,
-            counters,
-        };
+        let inner =
+            Inner { driver, permits: Semaphore::new(limits.connections.max(1)), kept: Kept::new(), limits, counters };
         Ok(Self { inner: Arc::new(inner), thread: StoreThread::start(name, THREADS)? })
     }
 
@@ -80,6 +67,11 @@ impl<D: Driver> Pool<D> {
 
     /// Runs work in a transaction; see [`Transact`](ratchet_store_sql::Transact).
     pub async fn transact<T: Send + 'static>(&self, intent: Intent, work: Work<T>) -> Result<T, StoreError> {
+        if self.inner.is_alone(intent) {
+            // Nothing is locked between its statements, so that a caller that is held up holds up nobody else; and two
+            // crossings between threads cost as much as a round trip.
+            return self.inner.transact(intent, &work).await;
+        }
         let inner = self.inner.clone();
         self.thread.run(async move { inner.transact(intent, &work).await }).await
     }
@@ -118,15 +110,17 @@ impl<D: Driver> Inner<D> {
 
     async fn attempt<T>(&self, intent: Intent, work: &Work<T>) -> Result<T, StoreError> {
         let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
-        if let Some(kept) = self.take() {
+        if let Some(kept) = self.kept.take() {
             match self.run_on(kept, intent, work).await {
                 Err(Failed { error, begun: false, .. }) if *error.kind() == ErrorKind::Unavailable => {
                     // The server was restarted, or closed what it took for idle: then so are the others that were kept.
-                    self.forget_kept();
+                    self.kept.forget();
                 }
                 result => return result.map_err(|failed| failed.error),
             }
         }
+        let in_use = self.limits.connections.saturating_sub(self.permits.available_permits());
+        self.kept.shrink_to(self.limits.connections.saturating_sub(in_use));
         let fresh = self.connect().await?;
         self.run_on(fresh, intent, work).await.map_err(|failed| failed.error)
     }
@@ -134,7 +128,7 @@ impl<D: Driver> Inner<D> {
     /// Runs work on a connection, and keeps the connection if it can be used again.
     async fn run_on<T>(&self, mut connection: D::Connection, intent: Intent, work: &Work<T>) -> Result<T, Failed> {
         let driver = &*self.driver;
-        let alone = !driver.is_pooled() && (intent == Intent::Read || intent == Intent::Statement);
+        let alone = self.is_alone(intent);
         let result = if alone {
             // A single statement that is repeated finds what the first has done; see `Transact`.
             let done = work(&mut driver.session(&mut connection)).await;
@@ -143,15 +137,20 @@ impl<D: Driver> Inner<D> {
             run_in_transaction(driver, &mut connection, work).await
         };
         match &result {
-            Ok(_) if alone && intent == Intent::Read => self.keep(connection),
+            Ok(_) if alone && intent == Intent::Read => self.kept.keep(connection),
             Ok(_) => {
                 self.counters.count_commits(1);
-                self.keep(connection);
+                self.kept.keep(connection);
             }
-            Err(failed) if failed.usable => self.keep(connection),
+            Err(failed) if failed.usable => self.kept.keep(connection),
             Err(_) => drop(connection),
         }
         result
+    }
+
+    /// Whether work with this intent needs no transaction around it.
+    fn is_alone(&self, intent: Intent) -> bool {
+        !self.driver.is_pooled() && (intent == Intent::Read || intent == Intent::Statement)
     }
 
     async fn connect(&self) -> Result<D::Connection, StoreError> {
@@ -159,19 +158,6 @@ impl<D: Driver> Inner<D> {
             let problem = format!("no answer for {:?}; check that it can be reached from here", self.limits.connect);
             Err(StoreError::new(ErrorKind::Unavailable, "connecting to the database server", problem))
         })
-    }
-
-    fn take(&self) -> Option<D::Connection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).0.pop()
-    }
-
-    fn keep(&self, connection: D::Connection) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).0.push(connection);
-    }
-
-    fn forget_kept(&self) {
-        let kept = std::mem::take(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner).0);
-        drop(kept);
     }
 }
 
