@@ -91,6 +91,7 @@ macro_rules! list_cases {
         order::claims_follow_a_brute_force_model [
             ReversesClaims, IgnoresAgeing, AlwaysAges, IgnoresProbation, IgnoresLimit, DeferConsumesAttempt, LosesDelay,
         ],
+        order::claims_of_many_kinds_follow_a_brute_force_model [ReversesClaims, IgnoresAgeing, AlwaysAges],
 
         next_due::nothing_is_due_in_an_empty_store [AnythingIsDue],
         next_due::the_earliest_time_is_the_next [NeverDue, AnythingIsDue],

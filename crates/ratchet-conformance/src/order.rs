@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use ratchet_core::claim::{Boost, ClaimRequest};
 use ratchet_core::{Claim, Due, JobId, NewJob, Priority};
 
-use crate::bench::{Bench, deferral, ids, mins, new_id, rescue, work};
+use crate::bench::{Bench, deferral, ids, mins, new_id, new_job, pool, request, rescue, work};
 use crate::random::seeded;
 
 fn ranked(priority: Priority) -> NewJob {
@@ -111,6 +111,18 @@ fn expected(waiting: &mut Vec<Waiting>, clock: u64, limit: usize, probation: boo
 }
 
 pub(crate) async fn claims_follow_a_brute_force_model(bench: Bench) {
+    follow_the_model(bench, 1).await;
+}
+
+/// The order is the same however many lanes the jobs lie in.
+pub(crate) async fn claims_of_many_kinds_follow_a_brute_force_model(bench: Bench) {
+    follow_the_model(bench, 20).await;
+}
+
+async fn follow_the_model(bench: Bench, kinds: usize) {
+    let kinds: Vec<String> = (0..kinds).map(|number| format!("kind-{number}")).collect();
+    let names: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let all = request(bench.node, vec![pool("default", &names)]);
     let (mut rng, _seed) = seeded();
     let start = bench.now().await;
     let mut waiting = Vec::new();
@@ -118,13 +130,15 @@ pub(crate) async fn claims_follow_a_brute_force_model(bench: Bench) {
     for _ in 0..80 {
         let (id, priority, due_ago) = (new_id(), Priority::ALL[rng.usize(..5)], rng.u64(0..90));
         let at = start - mins(due_ago) - std::time::Duration::from_secs(30);
-        jobs.push(NewJob { id, due: Due::At(at), ..ranked(priority) });
+        let mut job = NewJob { id, due: Due::At(at), ..new_job(names[rng.usize(..names.len())]) };
+        job.spec.priority = priority;
+        jobs.push(job);
         waiting.push(Waiting { id, priority, due_ago, deferred_for: 0, probation: false });
     }
     rng.shuffle(&mut jobs);
     bench.submit_each(jobs).await;
     // Some go back: put off, or from a dead node.
-    let claims = bench.claim_all().await;
+    let claims = bench.claim(&all).await;
     let job_of = |claim: &Claim| waiting.iter().position(|job| job.id == claim.job.id).unwrap();
     let settlements: Vec<_> = claims
         .iter()
@@ -144,7 +158,7 @@ pub(crate) async fn claims_follow_a_brute_force_model(bench: Bench) {
     let mut clock = 0;
     while !waiting.is_empty() {
         let (limit, probation, boost) = (rng.usize(1..8), rng.bool(), *rng.choice(&[0, 1, 7, 15]).unwrap());
-        let request = ClaimRequest { limit, probation, boost: Boost::every(mins(boost)), ..bench.request() };
+        let request = ClaimRequest { limit, probation, boost: Boost::every(mins(boost)), ..all.clone() };
         let expected = expected(&mut waiting, clock, limit, probation, boost);
         let claimed = bench.claim(&request).await;
         assert_eq!(ids(&claimed), expected, "at minute {clock}, limit {limit}, boost {boost}, probation {probation}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ratchet_core::StoreError;
 use ratchet_core::store::{MovableClock, PulseStore, Store};
 use ratchet_store_pool::Pool;
-use ratchet_store_sql::{Counts, Dialect, Intent, Transact, Work, migrate, work};
+use ratchet_store_sql::{Counts, Dialect, Intent, Transact, Work, migrate, server, work};
 
 use crate::driver::MysqlDriver;
 use crate::options::MysqlOptions;
@@ -43,6 +43,9 @@ impl MysqlStore {
 
     /// Makes sure that the database has the schema that this version needs.
     pub(crate) async fn prepare(&self, migrate: bool) -> Result<(), StoreError> {
+        if self.transact(Intent::Read, work!([], |conn| server::is_mariadb(conn))).await? {
+            self.driver.texts.found_mariadb();
+        }
         if migrate {
             // DDL commits by itself here, so there is no transaction to put it in; the lock belongs to the connection.
             return self

@@ -33,12 +33,6 @@ impl Lane<'_> {
         ]);
     }
 
-    /// Forgets what was read.
-    pub(crate) fn forget(&mut self) {
-        self.read.clear();
-        self.last = None;
-    }
-
     pub(crate) fn push(&mut self, job: (Timestamp, JobId)) {
         self.read.push_back(job);
         self.last = Some(job);

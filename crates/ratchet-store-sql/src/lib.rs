@@ -11,6 +11,7 @@ mod conn;
 mod counters;
 mod dialect;
 mod lane;
+mod lane_heads;
 mod list;
 mod literal;
 mod merge;
@@ -31,6 +32,7 @@ pub mod next_due;
 pub mod query;
 pub mod queues;
 pub mod read;
+pub mod server;
 pub mod settle;
 pub mod submit;
 pub mod submit_plain;
@@ -49,6 +51,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     claim::STATEMENTS,
     cluster::STATEMENTS,
     control::STATEMENTS,
+    lane_heads::STATEMENTS,
     lease::STATEMENTS,
     merge::STATEMENTS,
     migrate::STATEMENTS,
@@ -56,6 +59,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     query::STATEMENTS,
     queues::STATEMENTS,
     read::STATEMENTS,
+    server::STATEMENTS,
     settle::STATEMENTS,
     submit::STATEMENTS,
     submit_plain::STATEMENTS,

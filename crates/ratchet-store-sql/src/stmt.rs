@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -102,18 +102,28 @@ impl Stmt {
 pub struct Texts {
     dialect: Dialect,
     offset_us: AtomicI64,
+    is_mariadb: AtomicBool,
     rendered: RwLock<HashMap<(&'static str, usize), Arc<str>>>,
 }
 
 impl Texts {
     /// Statements for one database.
     pub fn new(dialect: Dialect) -> Self {
-        Self { dialect, offset_us: AtomicI64::new(0), rendered: RwLock::default() }
+        Self { dialect, offset_us: AtomicI64::new(0), is_mariadb: AtomicBool::new(false), rendered: RwLock::default() }
     }
 
     /// Whose SQL it is.
     pub const fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// The server turned out to be a MariaDB, which has a few things that MySQL lacks.
+    pub fn found_mariadb(&self) {
+        self.is_mariadb.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.is_mariadb.load(Ordering::Relaxed)
     }
 
     /// Moves what `/*now*/` means, for tests.
