@@ -14,7 +14,6 @@ use crate::cluster::is_alive;
 use crate::conn::Conn;
 use crate::dialect::Dialect;
 use crate::lane::{Lane, lanes};
-use crate::lane_heads::keep_best;
 use crate::merge::Merge;
 use crate::read::{self, claimed_columns};
 use crate::row::Row;
@@ -43,17 +42,14 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         // Nothing to ask for, but a node that is dead is told so all the same.
         return if is_alive(conn, request.node).await? { Ok(Vec::new()) } else { Err(not_alive(request.node)) };
     }
-    keep_best(conn, request, &mut wanted).await?;
     let mut gate = look(conn, request, &mut wanted).await?;
     if gate.deferred_due {
         promote(conn, gate.now).await?;
         wanted = lanes(request, false);
-        keep_best(conn, request, &mut wanted).await?;
         gate = look(conn, request, &mut wanted).await?;
     }
     if gate.probation_waits && request.probation {
         let mut on_probation = lanes(request, true);
-        keep_best(conn, request, &mut on_probation).await?;
         look(conn, request, &mut on_probation).await?;
         wanted.append(&mut on_probation);
     }
@@ -118,26 +114,32 @@ struct Gate {
     probation_waits: bool,
 }
 
+/// What a look asks besides the jobs, up to the tables of the question; `$more` is a further column.
 macro_rules! gate {
-    () => {
-        "SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probation_waits AS probation_waits, \
-         h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id FROM (SELECT /*now*/ AS now, \
-         EXISTS (SELECT 1 FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL) AS alive, \
-         EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*yes*/ \
-         AND deferred_until <= /*now*/) AS deferred_due, \
-         EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND probation = /*yes*/ \
-         AND deferred = /*no*/) AS probation_waits) AS g "
+    ($more:literal) => {
+        concat!(
+            "SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probation_waits AS probation_waits, \
+             h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id",
+            $more,
+            " FROM (SELECT /*now*/ AS now, \
+             EXISTS (SELECT 1 FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL) AS alive, \
+             EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*yes*/ \
+             AND deferred_until <= /*now*/) AS deferred_due, \
+             EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND probation = /*yes*/ \
+             AND deferred = /*no*/) AS probation_waits) AS g "
+        )
     };
 }
 
 // Whether the node may claim and what else is to be done, and the beginning of every lane whose queue is not paused; one
 // row at least. The time is read once, so that it can bound a range of the index. PostgreSQL joins the lanes with their
 // beginnings: one text for any number of lanes, planned once. MySQL is told which index to walk, because on a small table
-// it would rather sort. SQLite asks for the pause in the limit, because a condition would be asked of every job.
+// it would rather sort; it also plans every range anew each time, so that the paused queues come beside and not as a
+// question in each. SQLite asks for the pause in the limit, because a condition would be asked of every job.
 const LOOK: Stmt = Stmt::shared(
     "looking for jobs to claim",
     concat!(
-        gate!(),
+        gate!(""),
         "LEFT JOIN (/*union*/SELECT * FROM (SELECT CAST(? AS INTEGER) AS lane, scheduled_time, job_id \
          FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*no*/ \
          AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
@@ -166,14 +168,14 @@ const LOOK: Stmt = Stmt::shared(
      WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = l.unless_paused AND p.paused)) h ON TRUE",
 )
 .mysql(concat!(
-    gate!(),
+    gate!(", (SELECT JSON_ARRAYAGG(p.name) FROM scheduler_queue p WHERE p.paused = /*yes*/) AS paused"),
     "LEFT JOIN (/*union*/(SELECT ? AS lane, scheduled_time, job_id \
      FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
      AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
-     AND NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = ? AND p.paused = /*yes*/) \
      ORDER BY scheduled_time, job_id LIMIT ?)/*end*/) AS h ON 1 = 1"
 ));
+
 /// Reads the beginning of every lane, and what else there is to know before a claim.
 async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>]) -> Result<Gate, StoreError> {
     let few = lanes.len() <= LANES_FEW;
@@ -182,16 +184,21 @@ async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>
         let room = request.pools[lane.pool].free.min(request.limit).min(if lane.probation { 1 } else { usize::MAX });
         if few { room } else { room.min(share) }
     };
+    let tells_pauses = conn.texts().dialect() == Dialect::Mysql;
     let indexes: Vec<usize> = (0..lanes.len()).collect();
     let rows = conn
         .rows_each(&LOOK, &[request.node.into()], &indexes, |index, values| {
             let lane = &lanes[*index];
             values.push(Value::count(*index));
             lane.bind(values);
-            values.extend([lane.queue.into(), Value::count(limit_of(lane))]);
+            if !tells_pauses {
+                values.push(lane.queue.into());
+            }
+            values.push(Value::count(limit_of(lane)));
         })
         .await?;
     let mut gate = Gate { now: Timestamp::MIN, deferred_due: false, probation_waits: false };
+    let mut paused: Option<Vec<String>> = None;
     for row in &rows {
         let mut fields = row.fields();
         gate.now = fields.time("now")?;
@@ -200,12 +207,19 @@ async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>
         }
         gate.deferred_due |= fields.bool("deferred_due")?;
         gate.probation_waits |= fields.bool("probation_waits")?;
-        if let Some(lane) = fields.opt_int("lane")? {
-            let lane = usize::try_from(lane).ok().and_then(|lane| lanes.get_mut(lane));
-            if let Some(lane) = lane {
-                lane.push((fields.time("scheduled_time")?, fields.job_id("job_id")?));
-            }
+        let lane = fields.opt_int("lane")?;
+        let (scheduled_time, id) = (fields.opt_time("scheduled_time")?, fields.opt_job_id("job_id")?);
+        let lane = lane.and_then(|lane| usize::try_from(lane).ok()).and_then(|lane| lanes.get_mut(lane));
+        if let (Some(lane), Some(scheduled_time), Some(id)) = (lane, scheduled_time, id) {
+            lane.push((scheduled_time, id));
         }
+        if tells_pauses && paused.is_none() {
+            paused = fields.opt_parsed("paused", serde_json::from_str)?;
+        }
+    }
+    let paused: Vec<String> = paused.unwrap_or_default();
+    for lane in lanes.iter_mut().filter(|lane| paused.iter().any(|queue| queue == lane.queue)) {
+        lane.read.clear();
     }
     for lane in lanes {
         lane.more = !lane.probation && lane.read.len() == limit_of(lane);

@@ -11,7 +11,6 @@ mod conn;
 mod counters;
 mod dialect;
 mod lane;
-mod lane_heads;
 mod list;
 mod literal;
 mod merge;
@@ -51,7 +50,6 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     claim::STATEMENTS,
     cluster::STATEMENTS,
     control::STATEMENTS,
-    lane_heads::STATEMENTS,
     lease::STATEMENTS,
     merge::STATEMENTS,
     migrate::STATEMENTS,

@@ -26,8 +26,7 @@ pub fn is_plain(dialect: Dialect, units: &[SubmitUnit]) -> bool {
 
 /// Stores plain jobs; see [`is_plain`].
 ///
-/// A [`Conflict`](ratchet_core::ErrorKind::Conflict) if an id is taken, and then nothing was stored; PostgreSQL passes over
-/// such a job, which was submitted again after a lost reply.
+/// A [`Conflict`](ratchet_core::ErrorKind::Conflict) if an id is taken, and then nothing was stored.
 pub async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
     if conn.texts().dialect() == Dialect::Mysql {
@@ -61,11 +60,11 @@ const SUBMIT_PLAIN: Stmt = Stmt::only_postgres(
      stored AS (INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, \
      backoff_policy, backoff_param_us, created_at) \
      SELECT v.job_id, v.kind, v.queue, v.job_type, v.priority, v.payload, v.max_retries, v.backoff_policy, \
-     v.backoff_param_us, t.now FROM v, t ON CONFLICT DO NOTHING RETURNING job_id) \
+     v.backoff_param_us, t.now FROM v, t) \
      INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) \
      SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
      COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now \
-     FROM t, v JOIN stored ON stored.job_id = v.job_id",
+     FROM v, t",
 );
 
 /// MySQL cannot write two tables in one statement, but takes several statements at once as text: one round trip instead

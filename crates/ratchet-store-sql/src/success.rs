@@ -89,16 +89,16 @@ const SUCCEED: Stmt = Stmt::only_postgres(
      duration_us, queue_wait_us)), \
      gone AS (DELETE FROM scheduler_job_queue q USING v WHERE q.job_id = v.job_id AND q.version = v.version \
      AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ \
-     RETURNING q.job_id, q.last_error, q.scheduled_time, q.business_key), \
-     ended AS (UPDATE scheduler_job j SET terminal_status = v.state, version = v.version + 1, \
-     terminal_error = gone.last_error, total_attempts = v.attempts, crash_count = v.crash_count, \
-     scheduled_time = gone.scheduled_time, terminated_at = /*now*/, execution_start_time = v.started_at, \
-     execution_end_time = v.ended_at, execution_duration_us = v.duration_us, queue_wait_us = v.queue_wait_us, \
-     job_result = v.result FROM gone JOIN v ON v.job_id = gone.job_id WHERE j.job_id = gone.job_id), \
+     RETURNING v.*, q.last_error, q.scheduled_time, q.business_key), \
+     ended AS (UPDATE scheduler_job j SET terminal_status = gone.state, version = gone.version + 1, \
+     terminal_error = gone.last_error, total_attempts = gone.attempts, crash_count = gone.crash_count, \
+     scheduled_time = gone.scheduled_time, terminated_at = /*now*/, execution_start_time = gone.started_at, \
+     execution_end_time = gone.ended_at, execution_duration_us = gone.duration_us, \
+     queue_wait_us = gone.queue_wait_us, job_result = gone.result FROM gone WHERE j.job_id = gone.job_id), \
      freed AS (DELETE FROM scheduler_business_key_reservation r USING gone \
      WHERE r.business_key = gone.business_key AND r.owner_job_id = gone.job_id), \
      recorded AS (INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, \
-     duration_us, queue_wait_us) SELECT v.job_id, v.version, v.attempt, v.node_id, v.status, v.started_at, v.ended_at, \
-     v.duration_us, v.queue_wait_us FROM gone JOIN v ON v.job_id = gone.job_id) \
+     duration_us, queue_wait_us) SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, \
+     queue_wait_us FROM gone) \
      SELECT job_id FROM gone",
 );
