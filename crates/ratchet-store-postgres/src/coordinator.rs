@@ -1,5 +1,6 @@
 //! Word of new work between nodes, by LISTEN and NOTIFY.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -119,7 +120,10 @@ async fn announce(pool: &Pool<PostgresDriver>, channel: &str, text: String) -> R
 }
 
 fn literal(text: &str) -> String {
-    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let digits = text.bytes().fold(String::with_capacity(text.len() * 2), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    });
     format!("convert_from(decode('{digits}', 'hex'), 'UTF8')")
 }
 
