@@ -27,6 +27,9 @@ fn classify_code(code: &str) -> (ErrorKind, &'static str) {
         // A plan that was made before a migration.
         "0A000" => (ErrorKind::Transient, "the schema was changed meanwhile"),
         "23505" => (ErrorKind::Conflict, "a row with the same key is already there"),
+        "25P01" => (ErrorKind::Invalid, "this belongs in a transaction; begin one first"),
+        "25P02" => (ErrorKind::Invalid, "the transaction has failed before; roll it back"),
+        "25P03" => (ErrorKind::Unavailable, "the server ended a transaction that lay idle, and its connection"),
         "25006" => (ErrorKind::Unavailable, "the server is a read-only replica; connect to the primary"),
         "28000" | "28P01" => (ErrorKind::Invalid, "the server refuses this user or password"),
         "3D000" => (ErrorKind::Invalid, "the database does not exist; create it first"),
@@ -40,7 +43,7 @@ fn classify_code(code: &str) -> (ErrorKind, &'static str) {
         _ => match code.get(..2) {
             Some("08" | "57" | "58") => (ErrorKind::Unavailable, "the server shuts down, starts or cannot go on"),
             Some("53") => (ErrorKind::Unavailable, "the server is out of connections, memory or disk"),
-            Some("25" | "40") => (ErrorKind::Transient, "the transaction was rolled back"),
+            Some("40") => (ErrorKind::Transient, "the transaction was rolled back"),
             _ => (ErrorKind::Invalid, "the database refused the statement"),
         },
     }
@@ -62,6 +65,8 @@ mod tests {
         check("08006", ErrorKind::Unavailable);
         check("53300", ErrorKind::Unavailable); // too_many_connections
         check("25006", ErrorKind::Unavailable);
+        check("25P02", ErrorKind::Invalid);
+        check("25P03", ErrorKind::Unavailable);
         check("28P01", ErrorKind::Invalid);
         check("42601", ErrorKind::Invalid); // syntax_error
         check("22021", ErrorKind::Invalid);

@@ -14,6 +14,7 @@ use crate::cluster::is_alive;
 use crate::conn::Conn;
 use crate::dialect::Dialect;
 use crate::lane::{Lane, lanes};
+use crate::lane_heads::keep_best;
 use crate::merge::Merge;
 use crate::read::{self, claimed_columns};
 use crate::row::Row;
@@ -42,14 +43,17 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         // Nothing to ask for, but a node that is dead is told so all the same.
         return if is_alive(conn, request.node).await? { Ok(Vec::new()) } else { Err(not_alive(request.node)) };
     }
+    keep_best(conn, request, &mut wanted).await?;
     let mut gate = look(conn, request, &mut wanted).await?;
     if gate.deferred_due {
         promote(conn, gate.now).await?;
         wanted = lanes(request, false);
+        keep_best(conn, request, &mut wanted).await?;
         gate = look(conn, request, &mut wanted).await?;
     }
     if gate.probation_waits && request.probation {
         let mut on_probation = lanes(request, true);
+        keep_best(conn, request, &mut on_probation).await?;
         look(conn, request, &mut on_probation).await?;
         wanted.append(&mut on_probation);
     }

@@ -11,6 +11,7 @@ mod conn;
 mod counters;
 mod dialect;
 mod lane;
+mod lane_heads;
 mod list;
 mod literal;
 mod merge;
@@ -50,6 +51,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     claim::STATEMENTS,
     cluster::STATEMENTS,
     control::STATEMENTS,
+    lane_heads::STATEMENTS,
     lease::STATEMENTS,
     merge::STATEMENTS,
     migrate::STATEMENTS,
