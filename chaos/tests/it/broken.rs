@@ -17,7 +17,7 @@ use ratchet_chaos::trial::{gather, wait_for_ends};
 use crate::cluster::{Cluster, my_turn};
 use crate::until::until;
 
-const RULES: Rules = Rules { grace: Duration::from_secs(1), end_limit: Duration::from_secs(8) };
+const RULES: Rules = Rules { grace: Duration::from_secs(3), end_limit: Duration::from_secs(12) };
 
 /// A few jobs on nodes in which something, or nothing, is broken.
 struct Scene {
@@ -34,7 +34,7 @@ impl Scene {
 
     fn node(&self) -> Node {
         // The reconcile would tell a node that its jobs are gone before it tries to settle them.
-        let timers = ["--heartbeat-ms", "200", "--grace-ms", "1000", "--scan-ms", "100", "--reconcile-ms", "60000"];
+        let timers = ["--heartbeat-ms", "200", "--grace-ms", "3000", "--scan-ms", "100", "--reconcile-ms", "60000"];
         let broken = self.broken.map_or(vec![], |broken| vec!["--broken", broken.name()]);
         self.cluster.node_with(&[&timers[..], &broken].concat())
     }

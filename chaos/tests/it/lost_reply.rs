@@ -23,7 +23,8 @@ async fn a_settlement_whose_reply_is_lost_stands_and_the_job_runs_once(database:
     let cluster = Cluster::on(database).await;
     let way = cluster.server.proxy().await.unwrap();
     let mut node = cluster.node_at(&cluster.server.url_through(&way), &TIMERS);
-    let id = cluster.client.enqueue(Work::Sleep(600).unnumbered()).submit().await.unwrap().id();
+    // It ends before the next poll, half a second after the claim, whose commit would be hit instead.
+    let id = cluster.client.enqueue(Work::Sleep(250).unnumbered()).submit().await.unwrap().id();
     until("its begin", async || cluster.begun().len() == 1).await;
     way.lose_commit_replies(1);
     until("the loss", async || way.lost() == 1).await;
