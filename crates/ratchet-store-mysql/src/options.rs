@@ -36,8 +36,7 @@ impl MysqlOptions {
         self
     }
 
-    /// Most connections at once; eight unless told otherwise. A node uses one more for its
-    /// heartbeat.
+    /// Most connections at once; eight unless told otherwise. A node uses one more for its heartbeat.
     #[must_use]
     pub fn connections(mut self, connections: usize) -> Self {
         self.limits.connections = connections.max(1);
