@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::{NodeRecord, NodeRegistration, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::{
@@ -240,6 +241,14 @@ impl QueryStore for BrokenStore {
 
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
         self.inner.attempts(id).await
+    }
+
+    async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
+        self.inner.workflow(id).await
+    }
+
+    async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError> {
+        self.inner.edges_from(ids).await
     }
 
     async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {

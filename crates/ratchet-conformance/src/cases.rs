@@ -4,7 +4,7 @@ use crate::Case;
 use crate::broken::Flaw;
 use crate::{
     claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races, random, replace,
-    retry, settle, submit, texts, walk,
+    retry, settle, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -238,6 +238,43 @@ macro_rules! list_cases {
             NoFence, CountsTwice, LosesDelay, KeepsBusinessKeys, IgnoresProbation,
             LosesCallbacks, ForgetsVersion, IgnoresQueuePause, ReversesClaims, UnfencedProgress,
         ],
+
+        workflows::a_workflow_comes_back_as_it_was_given [LosesEdges, LosesEdgeOptions, IgnoresConditions],
+        workflows::the_steps_of_a_chain_run_one_after_the_other [LosesEdges, IgnoresStart, HidesWhatFollows],
+        workflows::a_settlement_and_the_claim_of_what_it_releases_are_one_turn [LosesEdges, ClaimsFirst],
+        workflows::a_step_that_goes_back_releases_nothing [IgnoresStart],
+        workflows::the_failure_of_a_step_cancels_all_that_follow [LosesEdges, IgnoresConditions, HidesWhatFollows],
+        workflows::the_cancellation_of_a_step_cancels_all_that_follow [LosesEdges, IgnoresConditions],
+        workflows::a_running_step_that_is_cancelled_takes_its_followers_along [LosesEdges, IgnoresConditions],
+        workflows::a_cancelled_step_frees_its_business_key [LosesEdges, IgnoresConditions, ForgetsBusinessKeys],
+        workflows::a_join_waits_for_all_its_parents [LosesEdges, CountsOneParent],
+        workflows::a_join_whose_parents_end_in_one_turn_is_released_once [LosesEdges],
+        workflows::the_failure_of_one_parent_cancels_a_join [LosesEdges, IgnoresConditions, JoinsAny],
+        workflows::a_join_of_any_runs_after_all_have_ended_if_one_edge_held [LosesEdges, JoinsAll, IgnoresConditions],
+        workflows::branches_follow_success_failure_and_the_end [LosesEdges, IgnoresConditions],
+        workflows::branches_follow_the_value_of_a_result [LosesEdges, IgnoresConditions, LosesResult],
+        workflows::of_exclusive_branches_one_is_taken [LosesEdges, LosesEdgeOptions],
+        workflows::a_condition_that_cannot_be_told_fails_its_step [LosesEdges, IgnoresConditions],
+        workflows::a_claim_carries_what_came_of_the_jobs_before [ForgetsInputs, LosesResult],
+        workflows::a_branch_for_a_failure_knows_the_error [ForgetsInputs, LosesEdges],
+        workflows::a_retry_revives_what_the_failure_had_cancelled [LosesEdges, RevivesNothing],
+        workflows::a_retry_is_refused_while_another_job_holds_a_key_of_what_it_would_revive [
+            LosesEdges, ForgetsBusinessKeys,
+        ],
+        workflows::a_join_comes_back_when_the_last_of_its_failed_parents_is_retried [LosesEdges, JoinsAny, RevivesNothing],
+        workflows::what_a_person_cancelled_is_not_revived [RevivesNothing],
+        workflows::a_branch_that_has_run_does_not_run_again [LosesEdges],
+        workflows::a_steps_delay_begins_with_its_release [LosesEdges, LosesDelay],
+        workflows::a_released_step_counts_as_waiting_since_its_release [LosesEdges],
+        workflows::a_workflow_is_stored_as_a_whole_or_not_at_all [SplitsUnits, ForgetsBusinessKeys],
+        workflows::a_workflow_submitted_again_stands_for_the_first [ForgetsIdempotency, RefusesResubmit],
+        workflows::a_job_that_a_live_one_needs_is_not_deleted [LosesEdges],
+        workflows::a_stale_settlement_releases_nothing [SaysApplied],
+        workflows::a_replaced_step_takes_its_followers_along [LosesEdges],
+        workflows::a_thousand_steps_are_stored_at_once_and_cancelled_with_their_root [LosesEdges],
+        workflows::two_parents_that_end_at_the_same_time_release_a_join_once [LosesEdges],
+        workflows::an_end_and_a_retry_at_the_same_time_leave_no_join_stuck [LosesEdges, RevivesNothing],
+        workflows::children_are_listed_by_their_parent [IgnoresFilters],
     } };
 }
 

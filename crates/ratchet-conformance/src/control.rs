@@ -153,7 +153,8 @@ pub(crate) async fn a_released_job_is_due_from_its_release(bench: Bench) {
 }
 
 pub(crate) async fn a_job_released_before_its_time_keeps_its_time(bench: Bench) {
-    let id = bench.submit(NewJob { due: Due::After(mins(30)), ..waiting() }).await;
+    let time = ratchet_core::clock::later(bench.now().await, mins(30));
+    let id = bench.submit(NewJob { due: Due::At(time), ..waiting() }).await;
     let before = bench.job(id).await;
     let released = bench.store.release(id).await.unwrap().expect("a waiting job can be released");
     assert_eq!(released.job.scheduled_time, before.scheduled_time);

@@ -48,6 +48,7 @@ mod settle;
 mod submit;
 mod texts;
 mod walk;
+mod workflows;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -196,7 +196,7 @@ pub(crate) async fn of_racing_submits_with_one_business_key_one_is_stored(bench:
         let tasks = (0..4).map(|_| {
             let (store, job) = (bench.store.clone(), work_with_key(&key));
             async move {
-                let unit = SubmitUnit { jobs: vec![job] };
+                let unit = SubmitUnit::of(vec![job]);
                 store.submit(&[unit]).await.unwrap().remove(0)
             }
         });
@@ -218,7 +218,7 @@ pub(crate) async fn of_racing_submits_with_one_idempotency_key_one_is_stored(ben
         let tasks = (0..4).map(|_| {
             let (store, job) = (bench.store.clone(), work_once(&key));
             async move {
-                let unit = SubmitUnit { jobs: vec![job] };
+                let unit = SubmitUnit::of(vec![job]);
                 store.submit(&[unit]).await.unwrap().remove(0).expect("nobody is refused")[0]
             }
         });
@@ -237,8 +237,7 @@ pub(crate) async fn a_retry_and_a_submit_have_one_winner_of_the_key(bench: Bench
         let (retrier, submitter, new) = (bench.store.clone(), bench.store.clone(), work_with_key(&key));
         let new_id = new.id;
         let retrying = async move { retrier.retry(failed).await.is_ok() };
-        let submitting =
-            async move { submitter.submit(&[SubmitUnit { jobs: vec![new] }]).await.unwrap().remove(0).is_ok() };
+        let submitting = async move { submitter.submit(&[SubmitUnit::of(vec![new])]).await.unwrap().remove(0).is_ok() };
         let won = duel(round, retrying, submitting).await;
         assert!(won[0] != won[1], "one and only one won: {won:?}");
         let (holder, state) = if won[0] { (failed, JobState::Pending) } else { (new_id, JobState::Failed) };
@@ -281,7 +280,7 @@ pub(crate) async fn submitting_settling_and_claiming_at_once_loses_nothing(bench
         let store = bench.store.clone();
         tasks.push(racer(async move {
             for _ in 0..30 {
-                store.submit(&[SubmitUnit { jobs: vec![work()] }]).await.unwrap().remove(0).unwrap();
+                store.submit(&[SubmitUnit::of(vec![work()])]).await.unwrap().remove(0).unwrap();
             }
         }));
     }

@@ -74,6 +74,7 @@ impl<'a> Walker<'a> {
             Event::Reschedule => return self.try_settle(|claim| another_try(claim, Duration::ZERO)).await,
             Event::Defer => return self.try_settle(|claim| deferral(claim, Duration::ZERO)).await,
             Event::Rescue => return self.try_settle(rescue).await,
+            Event::Expire | Event::Revive => unreachable!("these follow from others: `workflows` has their cases"),
         };
         transitioned.unwrap().is_some()
     }
@@ -85,7 +86,7 @@ impl<'a> Walker<'a> {
         let held = self.claim.as_ref().map_or(present, |claim| claim.fence);
         let mut job = job;
         job.picked_at = Some(job.created_at);
-        let settlement = settlement(&Claim { fence: held, job });
+        let settlement = settlement(&Claim { fence: held, job, inputs: Vec::new() });
         let by_held = self.bench.settle(settlement.clone()).await;
         let by_present = self.bench.settle(fenced(settlement, present)).await;
         by_held == Settled::Applied || by_present == Settled::Applied
@@ -94,7 +95,7 @@ impl<'a> Walker<'a> {
 
 pub(crate) async fn every_legal_event_lands_where_the_table_says(bench: Bench) {
     for place in Place::ALL {
-        for event in Event::ALL {
+        for event in Event::ALL.into_iter().filter(|event| !event.follows_from_others()) {
             let Some(expected) = next(place, event) else { continue };
             let walker = Walker::at(&bench, place, event).await;
             let before = bench.job(walker.id).await;
@@ -111,7 +112,7 @@ pub(crate) async fn every_legal_event_lands_where_the_table_says(bench: Bench) {
 
 pub(crate) async fn every_illegal_event_changes_nothing(bench: Bench) {
     for place in Place::ALL {
-        for event in Event::ALL {
+        for event in Event::ALL.into_iter().filter(|event| !event.follows_from_others()) {
             if next(place, event).is_some() {
                 continue;
             }

@@ -6,9 +6,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::id::{JobId, NodeId};
-use crate::name::{Kind, QueueName};
+use crate::json::JsonText;
+use crate::name::{Kind, QueueName, StepName};
 use crate::priority::Priority;
 use crate::record::JobRecord;
+use crate::state::JobState;
 
 /// The right to write an attempt's result: the claim's version, held by one incarnation of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,6 +30,25 @@ pub struct Claim {
     pub fence: Fence,
     /// The job as it now is.
     pub job: JobRecord,
+    /// What came of the jobs that it waited for, in the order in which its edges were defined.
+    pub inputs: Vec<Input>,
+}
+
+/// What came of a job that another one waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The job that ended.
+    pub job_id: JobId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name in the workflow.
+    pub step: Option<StepName>,
+    /// What it ended as.
+    pub state: JobState,
+    /// Its result, if it succeeded and had one.
+    pub result: Option<JsonText>,
+    /// Its sanitised error, if it failed.
+    pub error: Option<String>,
 }
 
 /// What a node has room for.

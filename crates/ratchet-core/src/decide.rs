@@ -1,7 +1,7 @@
 //! From what an attempt came to, to what the store must now do. Pure: no clock, no store, no user code.
 
 use crate::claim::Fence;
-use crate::id::JobId;
+use crate::id::{JobId, derived_id};
 use crate::outcome::{ErrorReport, Outcome, Verdicts};
 use crate::record::{AttemptRecord, AttemptStatus, JobRecord, Timing};
 use crate::settlement::{Change, DeadLetterReason, Settlement};
@@ -91,6 +91,13 @@ fn crashed(job: &JobRecord) -> (Change, ErrorReport) {
     let error = ErrorReport::new("Crashed", &format!("the node that ran this job died {crash_count} times in a row"));
     let reason = DeadLetterReason::CrashLimit { crash_count };
     (Change::Fail { attempts: job.attempts, error: error.clone(), reason }, error)
+}
+
+/// What follows from a failure that no attempt came to: the job never ran.
+pub fn failure_callback(job: &JobRecord, error: &ErrorReport) -> Option<NewJob> {
+    let id = derived_id(job.id, job.version, "on_failure");
+    let reason = DeadLetterReason::RetriesExhausted;
+    callback(job, &Change::Fail { attempts: job.attempts, error: error.clone(), reason }, id)
 }
 
 fn callback(job: &JobRecord, change: &Change, id: JobId) -> Option<NewJob> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::invalid::InvalidInput;
@@ -54,3 +55,43 @@ uuid_id!(
     NodeId,
     "node id"
 );
+
+/// The id of a job that follows from another: the same every time it is asked for, so that it is stored once.
+///
+/// `number` and `what` tell the followers of one job apart. The id sorts with the job that it follows from.
+pub fn derived_id(of: JobId, number: u64, what: &str) -> JobId {
+    let mut time = [0; 6];
+    time.copy_from_slice(&of.as_bytes()[..6]);
+    id_from(time, &[of.as_bytes(), &number.to_be_bytes(), what.as_bytes()])
+}
+
+/// A UUIDv7 of this time, in milliseconds, whose other bits come from `parts`.
+fn id_from(time: [u8; 6], parts: &[&[u8]]) -> JobId {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    let digest = hasher.finalize();
+    let mut bytes = [0; 16];
+    bytes[..6].copy_from_slice(&time);
+    bytes[6..].copy_from_slice(&digest[..10]);
+    bytes[6] = 0x70 | (bytes[6] & 0x0f);
+    bytes[8] = 0x80 | (bytes[8] & 0x3f);
+    JobId(Uuid::from_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_derived_id_is_the_same_again_and_another_for_anything_else() {
+        let of: JobId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
+        let one = derived_id(of, 1, "on_failure");
+        assert_eq!(one, derived_id(of, 1, "on_failure"));
+        assert_ne!(one, derived_id(of, 2, "on_failure"));
+        assert_ne!(one, derived_id(of, 1, "on_success"));
+        assert_eq!((one.0.get_version_num(), one.as_bytes()[..6] == of.as_bytes()[..6]), (7, true));
+    }
+}

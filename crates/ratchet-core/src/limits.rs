@@ -24,6 +24,10 @@ pub const KEY_CHARS_MAX: usize = 255;
 pub const RESOURCE_CHARS_MAX: usize = 100;
 /// Longest principal.
 pub const PRINCIPAL_CHARS_MAX: usize = 255;
+/// Longest name of a workflow's step.
+pub const STEP_NAME_CHARS_MAX: usize = 64;
+/// Longest description of a condition.
+pub const DESCRIPTION_CHARS_MAX: usize = 255;
 /// Longest node name.
 pub const NODE_NAME_CHARS_MAX: usize = 64;
 /// Most params on one job.

@@ -105,6 +105,11 @@ checked_text!(
     |text| limits::check_text("principal", text, limits::PRINCIPAL_CHARS_MAX).map(|()| text)
 );
 checked_text!(
+    /// The name of a step within its workflow.
+    StepName,
+    |text| limits::check_text("step", text, limits::STEP_NAME_CHARS_MAX).map(|()| text)
+);
+checked_text!(
     /// A node's label for people; it need not be unique.
     NodeName,
     |text| limits::check_text("node name", text, limits::NODE_NAME_CHARS_MAX).map(|()| text)

@@ -17,6 +17,8 @@ pub struct JobFilter {
     pub queue: Option<QueueName>,
     /// With this tag.
     pub tag: Option<Tag>,
+    /// Children of this batch or schedule.
+    pub parent: Option<JobId>,
     /// With this business key, held or once held.
     pub business_key: Option<BusinessKey>,
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::flow::Flow;
 use crate::id::{JobId, NodeId};
 use crate::json::JsonText;
-use crate::name::{BusinessKey, IdempotencyKey};
+use crate::name::{BusinessKey, IdempotencyKey, StepName};
 use crate::spec::{JobSpec, JobType, Origin};
 use crate::state::JobState;
 use crate::transition::Place;
@@ -56,6 +57,20 @@ pub struct JobRecord {
     pub on_failure: Option<JobSpec>,
     /// The finished job that this is a callback of.
     pub origin: Option<Origin>,
+    /// The batch or the schedule that it belongs to.
+    pub parent: Option<JobId>,
+    /// The workflow that it is a step of.
+    pub workflow: Option<JobId>,
+    /// Its name there.
+    pub step: Option<StepName>,
+    /// How it is tied to others.
+    pub flow: Flow,
+    /// How many edges and signals it waits for.
+    pub waits_for: u32,
+    /// How long after its release it is due.
+    pub release_delay: Option<Duration>,
+    /// The job whose end cancelled it.
+    pub canceled_because: Option<JobId>,
     /// The job that replaced it.
     pub superseded_by: Option<JobId>,
     /// When it became terminal.
@@ -97,6 +112,13 @@ impl JobRecord {
             on_success: None,
             on_failure: None,
             origin: None,
+            parent: None,
+            workflow: None,
+            step: None,
+            flow: Flow::none(),
+            waits_for: 0,
+            release_delay: None,
+            canceled_because: None,
             superseded_by: None,
             terminated_at: None,
             result: None,

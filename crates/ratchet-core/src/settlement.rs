@@ -6,10 +6,13 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::claim::Fence;
+use crate::id::JobId;
 use crate::json::JsonText;
+use crate::name::{BusinessKey, Kind, QueueName};
 use crate::outcome::ErrorReport;
+use crate::priority::Priority;
 use crate::record::AttemptRecord;
-use crate::spec::NewJob;
+use crate::spec::{JobType, NewJob};
 use crate::transition::Event;
 
 /// The end of an attempt: what the job's row becomes, and what follows from it, in one transaction.
@@ -146,6 +149,44 @@ pub enum Settled {
     AlreadyApplied,
     /// The fence no longer matches: nothing was written.
     Conflict,
+}
+
+/// A job whose place changed because others ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Followed {
+    /// The job.
+    pub id: JobId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its queue.
+    pub queue: QueueName,
+    /// How it came to be.
+    pub job_type: JobType,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Its business key.
+    pub business_key: Option<BusinessKey>,
+    /// What became of it.
+    pub what: FollowedBy,
+}
+
+/// What became of a job because others ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FollowedBy {
+    /// It has nothing left to wait for.
+    Released,
+    /// It will not run.
+    Canceled {
+        /// The job whose end is the reason.
+        because: JobId,
+    },
+    /// It failed without running.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// It waits again, because what cancelled it was retried.
+    Revived,
 }
 
 /// The fingerprint by which alerts about the same error of the same job are recognised: 64 hexadecimal digits.

@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backoff::Backoff;
+use crate::flow::Flow;
 use crate::id::JobId;
 use crate::invalid::InvalidInput;
 use crate::json::JsonText;
 use crate::limits;
-use crate::name::{BusinessKey, IdempotencyKey, Kind, Principal, QueueName, ResourceName, Tag};
+use crate::name::{BusinessKey, IdempotencyKey, Kind, Principal, QueueName, ResourceName, StepName, Tag};
 use crate::priority::Priority;
 
 /// What a job does and how: everything but its identity, its keys and its time.
@@ -95,7 +96,7 @@ impl JobSpec {
 /// When a new job becomes due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// This long after it is stored, by the database's clock.
+    /// This long after it is stored, or after it is released if it waits for others; by the database's clock.
     After(Duration),
     /// At this time; in the past means now, and it counts as waiting since then.
     At(Timestamp),
@@ -125,17 +126,48 @@ pub enum JobType {
     Single,
     /// Submitted by another job's end.
     Callback,
+    /// A step of a chain after the first.
+    ChainStep,
+    /// A step of a workflow that runs if a condition holds.
+    WorkflowBranch,
+    /// A step of a workflow that waits for several others.
+    WorkflowJoin,
+    /// Tells whether a condition holds.
+    Condition,
+    /// Stands for a batch.
+    BatchParent,
+    /// One of the jobs of a batch.
+    BatchChild,
+    /// Fired by a schedule.
+    Recurring,
 }
 
 impl JobType {
     /// Every type.
-    pub const ALL: [Self; 2] = [Self::Single, Self::Callback];
+    pub const ALL: [Self; 9] = [
+        Self::Single,
+        Self::Callback,
+        Self::ChainStep,
+        Self::WorkflowBranch,
+        Self::WorkflowJoin,
+        Self::Condition,
+        Self::BatchParent,
+        Self::BatchChild,
+        Self::Recurring,
+    ];
 
     /// Its name, in capitals.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Single => "SINGLE",
             Self::Callback => "CALLBACK",
+            Self::ChainStep => "CHAIN_STEP",
+            Self::WorkflowBranch => "WORKFLOW_BRANCH",
+            Self::WorkflowJoin => "WORKFLOW_JOIN",
+            Self::Condition => "CONDITION",
+            Self::BatchParent => "BATCH_PARENT",
+            Self::BatchChild => "BATCH_CHILD",
+            Self::Recurring => "RECURRING",
         }
     }
 }
@@ -194,6 +226,16 @@ pub struct NewJob {
     pub on_failure: Option<JobSpec>,
     /// The finished job that this is a callback of.
     pub origin: Option<Origin>,
+    /// The batch or the schedule that it belongs to.
+    pub parent: Option<JobId>,
+    /// The workflow that it is a step of.
+    pub workflow: Option<JobId>,
+    /// Its name there.
+    pub step: Option<StepName>,
+    /// How it is tied to others.
+    pub flow: Flow,
+    /// How many edges and signals it waits for; [`link`](crate::flow::link) counts.
+    pub waits_for: u32,
 }
 
 impl NewJob {
@@ -210,6 +252,11 @@ impl NewJob {
             on_success: None,
             on_failure: None,
             origin: None,
+            parent: None,
+            workflow: None,
+            step: None,
+            flow: Flow::none(),
+            waits_for: 0,
         }
     }
 

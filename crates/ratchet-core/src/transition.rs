@@ -121,11 +121,15 @@ pub enum Event {
     Release,
     /// The job's node died, the job lives on.
     Rescue,
+    /// What the job waited for can never come.
+    Expire,
+    /// What had cancelled the job was undone.
+    Revive,
 }
 
 impl Event {
     /// Every event.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Claim,
         Self::Succeed,
         Self::Reschedule,
@@ -137,6 +141,8 @@ impl Event {
         Self::Retry,
         Self::Release,
         Self::Rescue,
+        Self::Expire,
+        Self::Revive,
     ];
 
     /// Its name, as people and logs see it.
@@ -153,7 +159,14 @@ impl Event {
             Self::Retry => "retry",
             Self::Release => "release",
             Self::Rescue => "rescue",
+            Self::Expire => "expire",
+            Self::Revive => "revive",
         }
+    }
+
+    /// Whether it only ever follows from what happens to other jobs, or does not happen to them.
+    pub const fn follows_from_others(self) -> bool {
+        matches!(self, Self::Expire | Self::Revive)
     }
 
     const fn meaning(self) -> &'static str {
@@ -173,6 +186,10 @@ impl Event {
             Self::Retry => "attempts 0, error cleared, due now; takes its business key again or is refused",
             Self::Release => "what it waited for has come",
             Self::Rescue => "its node died: crash count + 1, due now, on probation",
+            Self::Expire => {
+                "dead letter without a run: its signal did not come in time, or its condition could not be evaluated"
+            }
+            Self::Revive => "cancelled because of another job's end, which was retried: waits for it again",
         }
     }
 }
@@ -208,6 +225,8 @@ pub const fn next(place: Place, event: Event) -> Option<Place> {
         (Place::PausedFailed, Event::Resume) => Some(Place::Failed),
         (Place::Failed, Event::Retry) => Some(Place::Pending),
         (Place::Waiting, Event::Release) => Some(Place::Pending),
+        (Place::Waiting, Event::Expire) => Some(Place::Failed),
+        (Place::Canceled, Event::Revive) => Some(Place::Waiting),
         _ => None,
     }
 }
@@ -257,7 +276,7 @@ mod tests {
         for place in Place::ALL.into_iter().filter(|place| place.state().is_terminal()) {
             for event in Event::ALL {
                 if next(place, event).is_some() {
-                    assert!(matches!(event, Event::Pause | Event::Retry), "{place} is left by {event}");
+                    assert!(matches!(event, Event::Pause | Event::Retry | Event::Revive), "{place} is left by {event}");
                 }
             }
         }

@@ -90,7 +90,7 @@ impl Client {
         &self,
         jobs: impl IntoIterator<Item = Enqueue<J>>,
     ) -> Result<Vec<JobHandle<J::Output>>, SubmitError> {
-        let mut unit = SubmitUnit { jobs: Vec::new() };
+        let mut unit = SubmitUnit::of(Vec::new());
         let mut waking = Waking::default();
         for enqueue in jobs {
             // Counted as they come, so that an endless iterator is refused too.

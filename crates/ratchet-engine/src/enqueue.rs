@@ -189,7 +189,7 @@ impl<J: Job> Enqueue<J> {
     pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
         let (job, wake) = options.into_job(client.now())?;
-        let outcome = client.submitter().submit(SubmitUnit { jobs: vec![job] }).await?;
+        let outcome = client.submitter().submit(SubmitUnit::of(vec![job])).await?;
         client.submitted(wake);
         Ok(JobHandle::new(client, outcome[0]))
     }
@@ -253,7 +253,7 @@ impl<J: Job> PrepareSubmit for Enqueue<J> {
         let Self { client, options, .. } = self;
         let (job, waking) = options.into_job(client.now())?;
         let hint = client.hint(waking);
-        let unit = SubmitUnit { jobs: vec![job] };
+        let unit = SubmitUnit::of(vec![job]);
         let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
             let submitted = outcome?[0];
             // Nobody tells us of the caller's commit: the poller looks out for the job, and other nodes hear of it only

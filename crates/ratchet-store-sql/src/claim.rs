@@ -13,6 +13,7 @@ use ratchet_core::{Claim, ClaimRequest, ErrorKind, Fence, JobId, JobRecord, Node
 use crate::cluster::is_alive;
 use crate::conn::Conn;
 use crate::dialect::Dialect;
+use crate::inputs::add_inputs;
 use crate::lane::{Lane, lanes};
 use crate::lane_heads::keep_best;
 use crate::merge::Merge;
@@ -74,6 +75,7 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         }
         merge.give_back(&taken.lost);
     }
+    add_inputs(conn, &mut claimed).await?;
     Ok(claimed)
 }
 
@@ -255,7 +257,10 @@ async fn take(conn: &mut dyn Conn, node: NodeId, picked: &[JobId]) -> Result<Tak
         }
     };
     let (mut jobs, unreadable) = read::claimed(&rows, node)?;
-    let claim = |job: JobRecord| Claim { fence: Fence { job_id: job.id, version: job.version, node }, job };
+    let claim = |job: JobRecord| {
+        let fence = Fence { job_id: job.id, version: job.version, node };
+        Claim { fence, job, inputs: Vec::new() }
+    };
     let claims: Vec<Claim> = picked.iter().filter_map(|id| jobs.remove(id)).map(claim).collect();
     let taken: HashSet<JobId> =
         claims.iter().map(|claim| claim.fence.job_id).chain(unreadable.iter().copied()).collect();

@@ -1,19 +1,25 @@
 //! What a person may ask for.
 
+use ratchet_core::flow::End;
 use ratchet_core::record::Timing;
 use ratchet_core::store::{Replacement, Transitioned};
 use ratchet_core::transition::{self, Place};
 use ratchet_core::{
-    AttemptRecord, AttemptStatus, ErrorKind, Event, JobId, JobRecord, JobState, NewJob, StoreError, Timestamp, clock,
+    AttemptRecord, AttemptStatus, ErrorKind, Event, Flow, Followed, JobId, JobRecord, JobState, NewJob, StoreError,
+    Timestamp, clock,
 };
 
 use crate::cluster::database_time;
 use crate::conn::Conn;
+use crate::dialect::Dialect;
+use crate::edges;
+use crate::follow::follow;
 use crate::read::{find_by_business_key, find_by_idempotency_key, find_one};
+use crate::revive::revive;
 use crate::settle::{Finished, finish, record_attempts};
 use crate::stmt::Stmt;
 use crate::submit;
-use crate::value::Value;
+use crate::value::{Value, micros};
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
     LOCK_QUEUED,
@@ -26,6 +32,7 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     CLOSE_AGAIN,
     LEAVE_QUEUE_AGAIN,
     SUPERSEDE,
+    DELETE_CHILD,
     DELETE_JOB,
     DELETE_TAGS,
     DELETE_ATTEMPTS,
@@ -35,8 +42,8 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
 /// Ends a live job.
 pub async fn cancel(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
     let Some(step) = Step::of(conn, id, Event::Cancel).await? else { return Ok(None) };
-    end(conn, &step).await?;
-    step.done(conn).await
+    let followed = end(conn, &step).await?;
+    step.done(conn, followed).await
 }
 
 /// Suspends a job.
@@ -49,7 +56,7 @@ pub async fn pause(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned
     } else {
         step.write(conn).await?;
     }
-    step.done(conn).await
+    step.done(conn, Vec::new()).await
 }
 
 /// Lets a paused job go on from where it was.
@@ -61,7 +68,7 @@ pub async fn resume(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitione
     } else {
         step.write(conn).await?;
     }
-    step.done(conn).await
+    step.done(conn, Vec::new()).await
 }
 
 /// Gives a failed job a new life.
@@ -78,14 +85,18 @@ pub async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned
     step.job.crash_count = 0;
     step.job.last_error = None;
     queue_again(conn, &step, None).await?;
-    step.done(conn).await
+    let followed = revive(conn, &step.job).await?;
+    step.done(conn, followed).await
 }
 
 /// Lets a waiting job become claimable.
 pub async fn release(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
     let Some(step) = Step::of(conn, id, Event::Release).await? else { return Ok(None) };
-    conn.run(&RELEASE, vec![step.to.state().into(), id.into()]).await?;
-    step.done(conn).await
+    let delay = step.job.release_delay.map_or(0, micros);
+    let flow = step.job.flow.at_rest();
+    let delay = || Value::Int(Some(delay));
+    conn.run(&RELEASE, vec![step.to.state().into(), Value::count(flow.bits()), delay(), delay(), id.into()]).await?;
+    step.done(conn, Vec::new()).await
 }
 
 /// Cancels `old` and stores `new`. After an error the caller rolls back.
@@ -105,18 +116,18 @@ pub async fn replace(conn: &mut dyn Conn, old: JobId, new: &NewJob) -> Result<Re
             }
         });
     };
-    end(conn, &step).await?;
+    let followed = end(conn, &step).await?;
     conn.run(&SUPERSEDE, vec![new.id.into(), old.into()]).await?;
     if let Some(key) = &new.business_key
         && let Some(holder) = find_by_business_key(conn, key).await?
     {
         return Err(StoreError::duplicate(DOING, key.clone(), holder));
     }
-    if !submit::insert(conn, &[new]).await? {
+    if !submit::insert(conn, &[new], &[]).await? {
         let problem = format!("a job with the id {} is already stored", new.id);
         return Err(StoreError::new(ErrorKind::Conflict, DOING, problem));
     }
-    match step.done(conn).await? {
+    match step.done(conn, followed).await? {
         Some(transitioned) => Ok(Replacement::Replaced(transitioned)),
         None => Err(StoreError::new(ErrorKind::Conflict, DOING, format!("job {old} is gone"))),
     }
@@ -130,10 +141,20 @@ pub async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> 
         let problem = format!("job {id} is {}; cancel it first, or let it end", job.place());
         return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
     }
+    if let Some(child) = edges::needed_by(conn, id).await? {
+        let problem = format!("job {child} is live and waits for it or has its input from it; let that end first");
+        return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
+    }
     let tags: Vec<&str> = job.spec.tags.iter().map(ratchet_core::Tag::as_str).collect();
     conn.run_in(&DELETE_TAGS, &[id.into()], &tags).await?;
     conn.run(&DELETE_ATTEMPTS, vec![id.into()]).await?;
     conn.run(&DELETE_ALERTS, vec![id.into()]).await?;
+    if !job.flow.is_none() {
+        edges::delete(conn, id).await?;
+    }
+    if let Some(parent) = job.parent.filter(|_| conn.texts().dialect() == Dialect::Mysql) {
+        conn.run(&DELETE_CHILD, vec![parent.into(), id.into()]).await?;
+    }
     conn.run(&DELETE_JOB, vec![id.into()]).await?;
     Ok(true)
 }
@@ -185,13 +206,13 @@ impl Step {
         Ok(())
     }
 
-    async fn done(self, conn: &mut dyn Conn) -> Result<Option<Transitioned>, StoreError> {
-        Ok(find_one(conn, self.job.id).await?.map(|job| Transitioned { from: self.from, job }))
+    async fn done(self, conn: &mut dyn Conn, followed: Vec<Followed>) -> Result<Option<Transitioned>, StoreError> {
+        Ok(find_one(conn, self.job.id).await?.map(|job| Transitioned { from: self.from, job, followed }))
     }
 }
 
-/// Ends a live job where it stands; a running attempt is recorded.
-async fn end(conn: &mut dyn Conn, step: &Step) -> Result<(), StoreError> {
+/// Ends a live job where it stands; a running attempt is recorded, and what waits for the job is told.
+async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreError> {
     let job = &step.job;
     let now = database_time(conn).await?;
     let attempt = cancelled_attempt(job, now);
@@ -210,7 +231,11 @@ async fn end(conn: &mut dyn Conn, step: &Step) -> Result<(), StoreError> {
         result: None,
         business_key: job.business_key.as_ref().map(AsRef::as_ref),
     };
-    finish(conn, &[finished]).await
+    finish(conn, &[finished]).await?;
+    if !job.flow.has(Flow::DEPENDANTS) {
+        return Ok(Vec::new());
+    }
+    follow(conn, &[End { id: job.id, state: step.to.state(), result: None }]).await
 }
 
 fn cancelled_attempt(job: &JobRecord, now: Timestamp) -> Option<AttemptRecord> {
@@ -240,8 +265,8 @@ const MOVE: Stmt = Stmt::shared(
 
 const RELEASE: Stmt = Stmt::shared(
     "releasing a job",
-    "UPDATE scheduler_job_queue SET status = ?, version = version + 1, updated_at = /*now*/, \
-     scheduled_time = CASE WHEN scheduled_time > /*now*/ THEN scheduled_time ELSE /*now*/ END WHERE job_id = ?",
+    "UPDATE scheduler_job_queue SET status = ?, version = version + 1, waits_for = 0, flow = ?, updated_at = /*now*/, \
+     scheduled_time = CASE WHEN scheduled_time > /*in:?*/ THEN scheduled_time ELSE /*in:?*/ END WHERE job_id = ?",
 );
 
 const REOPEN: Stmt =
@@ -257,8 +282,8 @@ const BEGIN_AGAIN: Stmt = Stmt::shared(
 const QUEUE_AGAIN: Stmt = Stmt::shared(
     "queueing a job again",
     "INSERT INTO scheduler_job_queue (job_id, status, paused_from_status, queue, kind, priority, scheduled_time, \
-     business_key, version, attempts, crash_count, last_error, updated_at) \
-     VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, /*now*/)",
+     business_key, version, attempts, crash_count, last_error, flow, updated_at) \
+     VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, /*now*/)",
 );
 
 async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -> Result<(), StoreError> {
@@ -276,6 +301,7 @@ async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -
         Value::count(job.attempts),
         Value::count(job.crash_count),
         Value::opt_text(job.last_error.as_deref()),
+        Value::count(job.flow.at_rest().bits()),
     ];
     conn.run(&QUEUE_AGAIN, values).await?;
     Ok(())
@@ -289,6 +315,11 @@ const LEAVE_QUEUE_AGAIN: Stmt =
 
 const SUPERSEDE: Stmt =
     Stmt::shared("marking a job as replaced", "UPDATE scheduler_job SET superseded_by = ? WHERE job_id = ?");
+
+const DELETE_CHILD: Stmt = Stmt::only_mysql(
+    "deleting a job from the children of another",
+    "DELETE FROM scheduler_job_child WHERE parent_id = ? AND job_id = ?",
+);
 
 const DELETE_JOB: Stmt = Stmt::shared("deleting a job", "DELETE FROM scheduler_job WHERE job_id = ?");
 

@@ -29,7 +29,8 @@ pub async fn complete<C: PrepareCompletion, R: Serialize + Sync>(
         StoreError::new(ErrorKind::Invalid, DOING, "the result cannot be stored").with_source(error)
     })?;
     let settlements = [settlement];
-    let settled = settle(conn, &settlements).await?.pop().unwrap_or(Settled::Conflict);
+    let (mut settled, _) = settle(conn, &settlements).await?;
+    let settled = settled.pop().unwrap_or(Settled::Conflict);
     let [settlement] = settlements;
     let job_id = settlement.fence.job_id;
     completion.completion_written(settlement, settled);

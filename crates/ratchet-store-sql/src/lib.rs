@@ -10,11 +10,14 @@
 mod conn;
 mod counters;
 mod dialect;
+mod follow;
+mod inputs;
 mod lane;
 mod lane_heads;
 mod list;
 mod literal;
 mod merge;
+mod revive;
 mod row;
 mod stmt;
 mod store;
@@ -25,6 +28,7 @@ mod value;
 pub mod claim;
 pub mod cluster;
 pub mod control;
+pub mod edges;
 pub mod in_transaction;
 pub mod lease;
 pub mod migrate;
@@ -51,6 +55,9 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     claim::STATEMENTS,
     cluster::STATEMENTS,
     control::STATEMENTS,
+    edges::STATEMENTS,
+    follow::STATEMENTS,
+    inputs::STATEMENTS,
     lane_heads::STATEMENTS,
     lease::STATEMENTS,
     merge::STATEMENTS,
@@ -59,6 +66,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     query::STATEMENTS,
     queues::STATEMENTS,
     read::STATEMENTS,
+    revive::STATEMENTS,
     server::STATEMENTS,
     settle::STATEMENTS,
     submit::STATEMENTS,

@@ -47,13 +47,28 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "node vitals",
                 sql: include_str!("../migrations/sqlite/V002__node_vitals.sql"),
             },
+            Migration {
+                version: 3,
+                description: "composition",
+                sql: include_str!("../migrations/sqlite/V003__composition.sql"),
+            },
         ],
-        Dialect::Postgres => {
-            &[Migration { version: 1, description: "jobs", sql: include_str!("../migrations/postgres/V001__jobs.sql") }]
-        }
-        Dialect::Mysql => {
-            &[Migration { version: 1, description: "jobs", sql: include_str!("../migrations/mysql/V001__jobs.sql") }]
-        }
+        Dialect::Postgres => &[
+            Migration { version: 1, description: "jobs", sql: include_str!("../migrations/postgres/V001__jobs.sql") },
+            Migration {
+                version: 2,
+                description: "composition",
+                sql: include_str!("../migrations/postgres/V002__composition.sql"),
+            },
+        ],
+        Dialect::Mysql => &[
+            Migration { version: 1, description: "jobs", sql: include_str!("../migrations/mysql/V001__jobs.sql") },
+            Migration {
+                version: 2,
+                description: "composition",
+                sql: include_str!("../migrations/mysql/V002__composition.sql"),
+            },
+        ],
     }
 }
 

@@ -1,12 +1,17 @@
 //! Looking at what is there.
 
+use ratchet_core::flow::{Workflow, WorkflowStep};
 use ratchet_core::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
 use ratchet_core::record::Timing;
 use ratchet_core::store::StateCounts;
-use ratchet_core::{AttemptRecord, AttemptStatus, ErrorKind, InvalidInput, JobId, JobRecord, JobState, StoreError};
+use ratchet_core::{
+    AttemptRecord, AttemptStatus, ErrorKind, InvalidInput, JobId, JobRecord, JobState, Kind, StepName, StoreError,
+};
 
 use crate::conn::Conn;
+use crate::edges;
 use crate::read::{record_columns, record_of};
+use crate::row::Row;
 use crate::stmt::Stmt;
 use crate::value::Value;
 use uuid::Uuid;
@@ -15,12 +20,14 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     LIST_ALL,
     LIST_BY_TAG,
     LIST_BY_BUSINESS_KEY,
+    LIST_BY_PARENT,
     LIST_LIVE,
     LIST_TERMINAL,
     COUNT_LIVE,
     COUNT_TERMINAL,
     ATTEMPTS,
     ALERT_COUNT,
+    STEPS,
 ];
 
 /// The columns, then the tables that lead, then what narrows, in the order of [`narrow`].
@@ -34,7 +41,7 @@ macro_rules! list {
             " AND ",
             $id,
             " < ? AND (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) \
-             AND (? IS NULL OR j.business_key = ?) ORDER BY ",
+             AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) ORDER BY ",
             $id,
             " DESC LIMIT ?"
         )
@@ -66,6 +73,21 @@ const LIST_BY_BUSINESS_KEY: Stmt = Stmt::shared(
     ),
 );
 
+const LIST_BY_PARENT: Stmt = Stmt::shared(
+    "listing the children of a job",
+    list!(
+        "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id \
+         WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND j.depends_on = ?",
+        "j.job_id"
+    ),
+)
+.mysql(list!(
+    "scheduler_job_child c JOIN scheduler_job j ON j.job_id = c.job_id \
+     LEFT JOIN scheduler_job_queue q ON q.job_id = c.job_id \
+     WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND c.parent_id = ?",
+    "c.job_id"
+));
+
 const LIST_LIVE: Stmt = Stmt::shared(
     "listing live jobs",
     list!("scheduler_job_queue q JOIN scheduler_job j ON j.job_id = q.job_id WHERE q.status = ?", "q.job_id"),
@@ -92,17 +114,18 @@ pub async fn list(
     }
     let states = if filter.states.is_empty() { JobState::ALL.to_vec() } else { filter.states.clone() };
     let rest = narrow(filter, after, limit);
-    let lead = match (&filter.tag, &filter.business_key) {
-        (Some(tag), _) => Some((&LIST_BY_TAG, tag.as_str())),
-        (None, Some(key)) => Some((&LIST_BY_BUSINESS_KEY, key.as_str())),
-        (None, None) => None,
+    let lead = match (&filter.tag, &filter.business_key, &filter.parent) {
+        (Some(tag), _, _) => Some((&LIST_BY_TAG, Value::from(tag.as_str()))),
+        (None, Some(key), _) => Some((&LIST_BY_BUSINESS_KEY, key.as_str().into())),
+        (None, None, Some(parent)) => Some((&LIST_BY_PARENT, (*parent).into())),
+        (None, None, None) => None,
     };
     let mut jobs = Vec::new();
     if let Some((stmt, lead)) = lead {
         // All seven states fit in one list; it is padded by hand because values follow it.
         let mut values: Vec<Value> = states.iter().map(|state| (*state).into()).collect();
         values.resize(LIST_STATES, states[0].into());
-        values.push(lead.into());
+        values.push(lead);
         values.extend(rest);
         let text = conn.texts().render(stmt, LIST_STATES);
         collect(&mut jobs, &conn.fetch(stmt.doing(), text, values).await?)?;
@@ -133,7 +156,8 @@ fn narrow(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Vec<Val
     let key = || Value::opt_text(filter.business_key.as_ref().map(AsRef::as_ref));
     // Without a cursor the page begins after an id that is higher than all.
     let before = after.map_or_else(|| Value::Id(Some(Uuid::max())), |cursor| cursor.0.into());
-    vec![before, kind(), kind(), queue(), queue(), key(), key(), Value::count(limit + 1)]
+    let parent = || Value::Id(filter.parent.map(|id| id.0));
+    vec![before, kind(), kind(), queue(), queue(), key(), key(), parent(), parent(), Value::count(limit + 1)]
 }
 
 fn collect(jobs: &mut Vec<JobRecord>, rows: &[crate::row::Row]) -> Result<(), StoreError> {
@@ -206,6 +230,41 @@ const ALERT_COUNT: Stmt = Stmt::shared(
 )
 // A sum is a decimal there.
 .mysql("SELECT CAST(COALESCE(SUM(alert_count), 0) AS SIGNED) AS alerts FROM scheduler_dlq_alert WHERE job_id = ?");
+
+// The steps are found by their edges: an index over the workflows of all jobs would have an entry for each.
+const STEPS: Stmt = Stmt::shared(
+    "reading the steps of a workflow",
+    "SELECT j.job_id AS job_id, j.step_name AS step_name, j.kind AS kind, j.job_type AS job_type, \
+     COALESCE(q.status, j.terminal_status) AS state, \
+     CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS last_error, \
+     j.canceled_because AS canceled_because \
+     FROM (SELECT parent_job_id AS job_id FROM scheduler_workflow_condition WHERE workflow_id = ? \
+     UNION SELECT child_job_id AS job_id FROM scheduler_workflow_condition WHERE workflow_id = ?) m \
+     JOIN scheduler_job j ON j.job_id = m.job_id LEFT JOIN scheduler_job_queue q ON q.job_id = m.job_id \
+     ORDER BY j.job_id",
+);
+
+/// A workflow with all its steps and edges.
+pub async fn workflow(conn: &mut dyn Conn, id: JobId) -> Result<Option<Workflow>, StoreError> {
+    let rows = conn.rows(&STEPS, vec![id.into(), id.into()]).await?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let step = |row: &Row| {
+        let mut fields = row.fields();
+        Ok(WorkflowStep {
+            id: fields.job_id("job_id")?,
+            step: fields.opt_parsed("step_name", StepName::new)?,
+            kind: fields.parsed("kind", Kind::new)?,
+            job_type: fields.parsed("job_type", str::parse)?,
+            state: fields.state("state")?,
+            error: fields.opt_text("last_error")?.map(str::to_owned),
+            canceled_because: fields.opt_job_id("canceled_because")?,
+        })
+    };
+    let steps = rows.iter().map(step).collect::<Result<Vec<_>, StoreError>>()?;
+    Ok(Some(Workflow { id, steps, edges: edges::of_workflows(conn, &[id]).await? }))
+}
 
 /// How many alerts were recorded for a job.
 pub async fn alert_count(conn: &mut dyn Conn, id: JobId) -> Result<u64, StoreError> {

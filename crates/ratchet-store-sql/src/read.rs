@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Backoff, BusinessKey, Claim, ErrorKind, Fence, IdempotencyKey, JobId, JobRecord, JobSpec, JobState, JsonText, Kind,
-    NodeId, Principal, Priority, QueueName, ResourceName, StoreError, Tag,
+    Backoff, BusinessKey, Claim, ErrorKind, Fence, Flow, IdempotencyKey, JobId, JobRecord, JobSpec, JobState, JsonText,
+    Kind, NodeId, Principal, Priority, QueueName, ResourceName, StepName, StoreError, Tag,
 };
 
 use crate::conn::Conn;
@@ -22,7 +22,8 @@ macro_rules! spec_columns {
          j.backoff_policy AS backoff_policy, j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, \
          j.resource_name AS resource_name, j.caller_principal AS caller_principal, \
          j.idempotency_key AS idempotency_key, j.business_key AS business_key, j.on_success AS on_success, \
-         j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at"
+         j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on AS depends_on, \
+         j.workflow_id AS workflow_id, j.step_name AS step_name"
     };
 }
 pub(crate) use spec_columns;
@@ -38,6 +39,8 @@ macro_rules! record_columns {
              COALESCE(q.scheduled_time, j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, \
              q.picked_by AS picked_by, q.picked_at AS picked_at, q.progress AS progress, \
              CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS last_error, \
+             COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, \
+             j.release_delay_us AS release_delay_us, j.canceled_because AS canceled_because, \
              j.superseded_by AS superseded_by, j.terminated_at AS terminated_at, j.job_result AS job_result, \
              j.execution_start_time AS execution_start_time, j.execution_end_time AS execution_end_time, \
              j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us"
@@ -53,7 +56,7 @@ macro_rules! claimed_columns {
             $crate::read::spec_columns!(),
             ", q.version AS version, q.attempts AS attempts, q.crash_count AS crash_count, \
              q.scheduled_time AS scheduled_time, q.deferred_until AS deferred_until, q.picked_at AS picked_at, \
-             q.last_error AS last_error"
+             q.last_error AS last_error, q.flow AS flow"
         )
     };
 }
@@ -136,6 +139,7 @@ fn claimed_record(row: &Row, node: NodeId) -> Result<JobRecord, StoreError> {
     job.picked_by = Some(node);
     job.picked_at = fields.opt_time("picked_at")?;
     job.last_error = fields.opt_text("last_error")?.map(str::to_owned);
+    job.flow = Flow::from_bits(fields.number("flow")?);
     Ok(job)
 }
 
@@ -165,7 +169,11 @@ pub(crate) async fn running(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Cl
     let rows = conn.rows_in(&READ_RUNNING, &[], ids).await?;
     let jobs = rows.iter().filter_map(|row| readable(record_of(row)));
     let claim = |job: JobRecord| {
-        job.picked_by.map(|node| Claim { fence: Fence { job_id: job.id, version: job.version, node }, job })
+        job.picked_by.map(|node| Claim {
+            fence: Fence { job_id: job.id, version: job.version, node },
+            job,
+            inputs: Vec::new(),
+        })
     };
     Ok(jobs.filter_map(claim).collect())
 }
@@ -185,6 +193,10 @@ pub(crate) fn record_of(row: &Row) -> Result<JobRecord, StoreError> {
     job.picked_at = fields.opt_time("picked_at")?;
     job.progress = fields.opt_real("progress")?;
     job.last_error = fields.opt_text("last_error")?.map(str::to_owned);
+    job.flow = Flow::from_bits(fields.number("flow")?);
+    job.waits_for = fields.number("waits_for")?;
+    job.release_delay = fields.opt_duration("release_delay_us")?;
+    job.canceled_because = fields.opt_job_id("canceled_because")?;
     job.superseded_by = fields.opt_job_id("superseded_by")?;
     job.terminated_at = fields.opt_time("terminated_at")?;
     job.result = fields.opt_text("job_result")?.map(JsonText::from_store);
@@ -237,6 +249,9 @@ fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> {
     job.on_failure = fields.opt_parsed("on_failure", serde_json::from_str)?;
     job.origin = fields.opt_parsed("origin", serde_json::from_str)?;
     job.created_at = fields.time("created_at")?;
+    job.parent = fields.opt_job_id("depends_on")?;
+    job.workflow = fields.opt_job_id("workflow_id")?;
+    job.step = fields.opt_parsed("step_name", StepName::new)?;
     Ok(job)
 }
 

@@ -3,14 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
+use ratchet_core::flow::End;
 use ratchet_core::record::Timing;
 use ratchet_core::settlement::{ALERT_QUIET, error_hash};
 use ratchet_core::transition::{self, Place};
 use ratchet_core::{
-    AttemptRecord, Change, ErrorKind, Fence, JobId, JobState, JsonText, NewJob, NodeId, Settled, Settlement, StoreError,
+    AttemptRecord, Change, ErrorKind, Fence, Flow, Followed, JobId, JobState, JsonText, NewJob, NodeId, Settled,
+    Settlement, StoreError,
 };
 
 use crate::conn::Conn;
+use crate::follow::follow;
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::success;
@@ -22,9 +25,12 @@ pub(crate) const STATEMENTS: &[Stmt] =
 /// Applies settlements: each to the row that its fence still matches, with everything that follows from it.
 ///
 /// The number of statements does not depend on the number of settlements.
-pub async fn settle(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<Vec<Settled>, StoreError> {
+pub async fn settle(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+) -> Result<(Vec<Settled>, Vec<Followed>), StoreError> {
     if settlements.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     if settlements.iter().flat_map(|settlement| &settlement.new_jobs).any(|job| job.business_key.is_some()) {
         let problem = "a job that follows from a settlement cannot take a business key";
@@ -38,9 +44,11 @@ pub async fn settle(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<V
             settled[*index] = Settled::Applied;
         }
     }
-    let others: Vec<usize> = (0..settlements.len()).filter(|index| ordinary.binary_search(index).is_err()).collect();
+    // Those that were not written at once may have dependants, or come too late: their rows tell.
+    let others: Vec<usize> = (0..settlements.len()).filter(|index| settled[*index] == Settled::Conflict).collect();
+    let mut followed = Vec::new();
     if !others.is_empty() {
-        settle_one_by_one(conn, settlements, &others, &mut settled).await?;
+        followed = settle_one_by_one(conn, settlements, &others, &mut settled).await?;
     }
     // Last, so that a settlement that is in this call twice is found to be written.
     let is_doubtful = |index: &usize| settled[*index] == Settled::Conflict && settlements[*index].maybe_applied;
@@ -50,7 +58,7 @@ pub async fn settle(conn: &mut dyn Conn, settlements: &[Settlement]) -> Result<V
             settled[index] = Settled::AlreadyApplied;
         }
     }
-    Ok(settled)
+    Ok((settled, followed))
 }
 
 /// Judges each settlement by the row that it is about, then applies all that may be.
@@ -59,7 +67,7 @@ async fn settle_one_by_one(
     settlements: &[Settlement],
     which: &[usize],
     settled: &mut [Settled],
-) -> Result<(), StoreError> {
+) -> Result<Vec<Followed>, StoreError> {
     let mut rows = lock(conn, which.iter().map(|index| settlements[*index].fence.job_id)).await?;
     let mut accepted = Vec::with_capacity(which.len());
     for index in which {
@@ -72,11 +80,11 @@ async fn settle_one_by_one(
             settled[*index] = Settled::Applied;
         }
     }
-    if !accepted.is_empty() {
-        accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
-        apply(conn, &accepted).await?;
+    if accepted.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(())
+    accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
+    apply(conn, &accepted).await
 }
 
 /// A settlement whose fence matches, the row as it stands, and where it goes.
@@ -86,7 +94,7 @@ struct Accepted<'a> {
     to: Place,
 }
 
-async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<(), StoreError> {
+async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<Vec<Followed>, StoreError> {
     let (ended, living): (Vec<&Accepted<'_>>, Vec<&Accepted<'_>>) =
         accepted.iter().partition(|accepted| accepted.to.state().is_terminal());
     let finished: Vec<Finished<'_>> = ended.iter().map(|accepted| Finished::of(accepted)).collect();
@@ -101,21 +109,27 @@ async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<(), Sto
             _ => None,
         })
         .collect();
-    let bind =
-        |(id, hash): &(JobId, String), values: &mut Vec<Value>| values.extend([(*id).into(), hash.as_str().into()]);
-    if !alerts.is_empty() {
-        conn.run_each(&RECORD_ALERTS, &alerts, bind).await?;
-    }
+    record_alerts(conn, &alerts).await?;
     let new_jobs: Vec<&NewJob> = accepted.iter().flat_map(|accepted| &accepted.settlement.new_jobs).collect();
     if !new_jobs.is_empty() {
         submit::submit_following(conn, &new_jobs).await?;
     }
-    Ok(())
+    let waited_for = |accepted: &&&Accepted<'_>| accepted.row.flow.has(Flow::DEPENDANTS);
+    let ends: Vec<End<'_>> = ended.iter().filter(waited_for).map(|accepted| end_of(accepted)).collect();
+    if ends.is_empty() { Ok(Vec::new()) } else { follow(conn, &ends).await }
+}
+
+fn end_of<'a>(accepted: &'a Accepted<'_>) -> End<'a> {
+    let result = match &accepted.settlement.change {
+        Change::Succeed { result, .. } => result.as_ref(),
+        _ => None,
+    };
+    End { id: accepted.settlement.fence.job_id, state: accepted.to.state(), result }
 }
 
 const LOCK: Stmt = Stmt::shared(
     "reading the rows of settled jobs",
-    "SELECT job_id, status, version, picked_by, crash_count, last_error, business_key, scheduled_time \
+    "SELECT job_id, status, version, picked_by, crash_count, last_error, business_key, scheduled_time, flow \
      FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
 );
 
@@ -128,6 +142,7 @@ struct HotRow {
     last_error: Option<String>,
     business_key: Option<String>,
     scheduled_time: Timestamp,
+    flow: Flow,
 }
 
 impl HotRow {
@@ -161,6 +176,7 @@ async fn lock(
             last_error: fields.opt_text("last_error")?.map(str::to_owned),
             business_key: fields.opt_text("business_key")?.map(str::to_owned),
             scheduled_time: fields.time("scheduled_time")?,
+            flow: Flow::from_bits(fields.number("flow")?),
         };
         found.insert(id, row);
     }
@@ -367,6 +383,13 @@ pub(crate) async fn record_attempts(conn: &mut dyn Conn, attempts: &[&AttemptRec
         ]);
     })
     .await?;
+    Ok(())
+}
+
+/// Records alerts about jobs, by the hashes of their errors.
+pub(crate) async fn record_alerts(conn: &mut dyn Conn, alerts: &[(JobId, String)]) -> Result<(), StoreError> {
+    conn.run_each(&RECORD_ALERTS, alerts, |(id, hash), values| values.extend([(*id).into(), hash.as_str().into()]))
+        .await?;
     Ok(())
 }
 

@@ -11,6 +11,7 @@ macro_rules! implement_store {
             use ::std::time::Duration;
 
             use $crate::__private::async_trait;
+            use $crate::__private::core::flow::{Edge, Workflow};
             use $crate::__private::core::node::{NodeRecord, NodeRegistration, QueueRecord};
             use $crate::__private::core::page::{JobCursor, JobFilter, Page};
             use $crate::__private::core::store::{
@@ -22,8 +23,8 @@ macro_rules! implement_store {
                 QueueName, Settlement, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, cluster, control, lease, next_due, query, queues, read, submit, submit_plain,
-                turn, work,
+                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, submit,
+                submit_plain, turn, work,
             };
 
             #[async_trait]
@@ -204,6 +205,15 @@ macro_rules! implement_store {
 
                 async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
                     self.transact(Intent::Read, work!([], |conn| query::attempts(conn, id))).await
+                }
+
+                async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| query::workflow(conn, id))).await
+                }
+
+                async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError> {
+                    let ids: Arc<[JobId]> = ids.into();
+                    self.transact(Intent::Read, work!([ids], |conn| edges::from(conn, &ids))).await
                 }
 
                 async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {

@@ -1,12 +1,17 @@
 //! Putting jobs in.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
-use ratchet_core::{BusinessKey, Due, ErrorKind, JobId, JobState, NewJob, StartState, StoreError, Timestamp, clock};
+use ratchet_core::{
+    BusinessKey, Due, Edge, ErrorKind, JobId, JobState, NewJob, StartState, StoreError, Timestamp, clock,
+};
 
 use crate::cluster::database_time;
 use crate::conn::Conn;
+use crate::dialect::Dialect;
+use crate::edges;
 use crate::read::json_of;
 use crate::stmt::Stmt;
 use crate::value::{Value, micros};
@@ -17,6 +22,8 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     INSERT_PLAIN_JOBS,
     INSERT_JOBS,
     INSERT_QUEUE,
+    INSERT_TIED_QUEUE,
+    INSERT_CHILDREN,
     INSERT_TAGS,
     STORED_IDS,
     IDEMPOTENCY_OWNERS,
@@ -33,7 +40,8 @@ pub(crate) const DOING: &str = "submitting jobs";
 /// A [`Conflict`](ErrorKind::Conflict) if one is not: the caller then rolls back and goes through [`submit_carefully`].
 pub async fn submit_in_bulk(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
-    if !insert(conn, &jobs).await? {
+    let edges: Vec<&Edge> = units.iter().flat_map(|unit| &unit.edges).collect();
+    if !insert(conn, &jobs, &edges).await? {
         return Err(StoreError::new(ErrorKind::Conflict, DOING, "an id or a key is taken"));
     }
     Ok(all_created(units))
@@ -55,8 +63,16 @@ pub async fn submit_carefully(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Resu
     for look in 1..=LOOKS_MAX {
         let mut taken = Taken::read(conn, &jobs, look > 1).await?;
         let mut accepted = Vec::new();
-        let outcomes = units.iter().map(|unit| taken.decide(unit.jobs.iter(), &mut accepted)).collect();
-        if insert_or_undo(conn, &accepted).await? {
+        let mut edges: Vec<&Edge> = Vec::new();
+        let mut outcomes = Vec::with_capacity(units.len());
+        for unit in units {
+            let accepted_before = accepted.len();
+            outcomes.push(taken.decide_unit(unit, &mut accepted));
+            if accepted.len() > accepted_before {
+                edges.extend(&unit.edges);
+            }
+        }
+        if insert_or_undo(conn, &accepted, &edges).await? {
             return Ok(outcomes);
         }
     }
@@ -64,12 +80,12 @@ pub async fn submit_carefully(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Resu
 }
 
 /// Stores jobs; if an id or a key is taken after all, undoes what was stored of them and says `false`.
-async fn insert_or_undo(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool, StoreError> {
+async fn insert_or_undo(conn: &mut dyn Conn, jobs: &[&NewJob], edges: &[&Edge]) -> Result<bool, StoreError> {
     if jobs.is_empty() {
         return Ok(true);
     }
     conn.run(&MARK, vec![]).await?;
-    if insert(conn, jobs).await? {
+    if insert(conn, jobs, edges).await? {
         conn.run(&FORGET_MARK, vec![]).await?;
         return Ok(true);
     }
@@ -96,11 +112,11 @@ pub(crate) async fn submit_following(conn: &mut dyn Conn, jobs: &[&NewJob]) -> R
         taken.decide(std::iter::once(*job), &mut accepted)?;
     }
     // The settlement is rolled back with it, and tried again.
-    if insert(conn, &accepted).await? { Ok(()) } else { Err(too_busy()) }
+    if insert(conn, &accepted, &[]).await? { Ok(()) } else { Err(too_busy()) }
 }
 
 /// Stores jobs whose ids and keys are free; `false` if one was not, and then some may have been stored.
-pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool, StoreError> {
+pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob], edges: &[&Edge]) -> Result<bool, StoreError> {
     if jobs.is_empty() {
         return Ok(true);
     }
@@ -135,7 +151,22 @@ pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<bool
     if !all_stored(stored, jobs.len())? {
         return Ok(false);
     }
-    conn.run_each(&INSERT_QUEUE, jobs, |job, values| bind_hot(job, now, values)).await?;
+    if jobs.iter().all(|job| job.flow.is_none()) {
+        conn.run_each(&INSERT_QUEUE, jobs, |job, values| bind_hot(job, now, values)).await?;
+    } else {
+        conn.run_each(&INSERT_TIED_QUEUE, jobs, |job, values| {
+            bind_hot(job, now, values);
+            values.extend([Value::count(job.flow.bits()), Value::count(job.waits_for)]);
+        })
+        .await?;
+    }
+    let children: Vec<(JobId, JobId)> = jobs.iter().filter_map(|job| Some((job.parent?, job.id))).collect();
+    if conn.texts().dialect() == Dialect::Mysql {
+        let bind =
+            |(parent, id): &(JobId, JobId), values: &mut Vec<Value>| values.extend([(*parent).into(), (*id).into()]);
+        conn.run_each(&INSERT_CHILDREN, &children, bind).await?;
+    }
+    edges::store(conn, edges, now).await?;
     let tags: BTreeSet<(JobId, &str)> =
         jobs.iter().flat_map(|job| job.spec.tags.iter().map(|tag| (job.id, tag.as_str()))).collect();
     let tags: Vec<_> = tags.into_iter().collect();
@@ -183,8 +214,9 @@ const INSERT_JOBS: Stmt = Stmt::shared(
     "storing jobs",
     "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
      backoff_param_us, created_at, params, tags, timeout_us, resource_name, caller_principal, idempotency_key, \
-     business_key, on_success, on_failure, origin) \
-     /*rows:id text text text int json int text int time json json int text text text text json json json*/ /*or_nothing*/",
+     business_key, on_success, on_failure, origin, depends_on, workflow_id, step_name, flow, release_delay_us) \
+     /*rows:id text text text int json int text int time json json int text text text text json json json id id text int int*/ \
+     /*or_nothing*/",
 );
 
 /// A job as its cold row holds it.
@@ -192,7 +224,7 @@ pub(crate) struct ColdRow<'a> {
     job: &'a NewJob,
     now: Timestamp,
     /// What most jobs leave out, in the order of the statement.
-    optional: [Value; 10],
+    optional: [Value; 15],
 }
 
 impl<'a> ColdRow<'a> {
@@ -210,13 +242,18 @@ impl<'a> ColdRow<'a> {
             job.on_success.as_ref().map_or(Ok(NULL), json_of)?,
             job.on_failure.as_ref().map_or(Ok(NULL), json_of)?,
             job.origin.as_ref().map_or(Ok(NULL), json_of)?,
+            Value::Id(job.parent.map(|id| id.0)),
+            Value::Id(job.workflow.map(|id| id.0)),
+            Value::opt_text(job.step.as_ref().map(AsRef::as_ref)),
+            Value::count(job.flow.bits()),
+            Value::Int(release_delay(job).map(micros)),
         ];
         Ok(Self { job, now, optional })
     }
 
     /// Whether a job uses none of the optional columns.
     pub(crate) fn is_plain(job: &NewJob) -> bool {
-        let NewJob { spec, idempotency_key, business_key, on_success, on_failure, origin, .. } = job;
+        let NewJob { spec, idempotency_key, business_key, on_success, on_failure, origin, parent, workflow, .. } = job;
         spec.params.is_empty()
             && spec.tags.is_empty()
             && spec.timeout.is_none()
@@ -227,6 +264,10 @@ impl<'a> ColdRow<'a> {
             && on_success.is_none()
             && on_failure.is_none()
             && origin.is_none()
+            && parent.is_none()
+            && workflow.is_none()
+            && job.flow.is_none()
+            && release_delay(job).is_none()
     }
 
     pub(crate) fn bind_plain(job: &NewJob, values: &mut Vec<Value>) {
@@ -257,6 +298,26 @@ const INSERT_QUEUE: Stmt = Stmt::shared(
      /*rows:id text text text int time text time*/",
 );
 
+const INSERT_TIED_QUEUE: Stmt = Stmt::shared(
+    "queueing jobs with ties",
+    "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, updated_at, \
+     flow, waits_for) /*rows:id text text text int time text time int int*/",
+);
+
+// Elsewhere an index finds them.
+const INSERT_CHILDREN: Stmt = Stmt::only_mysql(
+    "adding to the children of a job",
+    "INSERT INTO scheduler_job_child (parent_id, job_id) VALUES /*each*/(?, ?)/*end*/",
+);
+
+/// How long after its release a job that waits is due.
+fn release_delay(job: &NewJob) -> Option<Duration> {
+    match (job.start, job.due) {
+        (StartState::Waiting, Due::After(delay)) if !delay.is_zero() => Some(delay),
+        _ => None,
+    }
+}
+
 pub(crate) fn state_at_start(job: &NewJob) -> JobState {
     match job.start {
         StartState::Ready => JobState::Pending,
@@ -265,9 +326,11 @@ pub(crate) fn state_at_start(job: &NewJob) -> JobState {
 }
 
 fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
-    let scheduled_time = match job.due {
-        Due::At(time) => time,
-        Due::After(delay) => clock::later(now, delay),
+    let scheduled_time = match (job.start, job.due) {
+        (_, Due::At(time)) => time,
+        (StartState::Ready, Due::After(delay)) => clock::later(now, delay),
+        // The delay begins with the release.
+        (StartState::Waiting, Due::After(_)) => now,
     };
     values.extend([
         job.id.into(),
@@ -315,6 +378,18 @@ impl Taken {
             taken.business.insert(fields.text("business_key")?.to_owned(), fields.job_id("owner_job_id")?);
         }
         Ok(taken)
+    }
+
+    /// Decides about one unit; one whose jobs belong together is a whole.
+    fn decide_unit<'a>(&mut self, unit: &'a SubmitUnit, accepted: &mut Vec<&'a NewJob>) -> SubmitOutcome {
+        let is_new = !unit.jobs.iter().any(|job| self.ids.contains(&job.id));
+        if unit.is_one_thing()
+            && is_new
+            && let Some(owner) = unit.jobs.iter().find_map(|job| self.owner(job))
+        {
+            return Ok(vec![Submitted::Existing(owner); unit.jobs.len()]);
+        }
+        self.decide(unit.jobs.iter(), accepted)
     }
 
     /// Decides about the jobs of one unit; new ones are added to `accepted`, unless the unit is refused.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ratchet_core::transition::{self, Place};
-use ratchet_core::{AttemptRecord, Change, JobId, JobState, JsonText, Settlement, StoreError};
+use ratchet_core::{AttemptRecord, Change, Flow, JobId, JobState, JsonText, Settlement, StoreError};
 
 use crate::conn::Conn;
 use crate::dialect::Dialect;
@@ -12,7 +12,8 @@ use crate::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[SUCCEED];
 
-/// The settlements that [`succeed`] can apply, by their index: successes from which nothing else follows.
+/// The settlements that [`succeed`] may be able to apply, by their index: successes without callbacks. Those of jobs with
+/// dependants it leaves to the general way.
 ///
 /// None if a job is in the list twice: then somebody has to see which comes first.
 pub(crate) fn ordinary(dialect: Dialect, settlements: &[Settlement]) -> Vec<usize> {
@@ -81,6 +82,8 @@ pub(crate) async fn succeed(
 // What the general way does in four statements and four round trips: the row that still matches goes, its end is written,
 // its key is free, its attempt is recorded. The state is compared so that the planner does not think of the index of what
 // runs: rows are found by their keys.
+const _: () = assert!(Flow::DEPENDANTS.bits() == 1, "the statement below spells the flag");
+
 const SUCCEED: Stmt = Stmt::only_postgres(
     "writing successes",
     "WITH v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::bigint[], ?::uuid[], ?::text[], ?::bigint[], \
@@ -88,7 +91,7 @@ const SUCCEED: Stmt = Stmt::only_postgres(
      AS v (job_id, version, node_id, state, attempts, crash_count, result, attempt, status, started_at, ended_at, \
      duration_us, queue_wait_us)), \
      gone AS (DELETE FROM scheduler_job_queue q USING v WHERE q.job_id = v.job_id AND q.version = v.version \
-     AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ \
+     AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ AND q.flow & 1 = 0 \
      RETURNING v.*, q.last_error, q.scheduled_time, q.business_key), \
      ended AS (UPDATE scheduler_job j SET terminal_status = gone.state, version = gone.version + 1, \
      terminal_error = gone.last_error, total_attempts = gone.attempts, crash_count = gone.crash_count, \

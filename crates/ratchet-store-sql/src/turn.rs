@@ -13,10 +13,10 @@ pub async fn turn(
     settlements: &[Settlement],
     request: Option<&ClaimRequest>,
 ) -> Result<Turn, StoreError> {
-    let settled = settle(conn, settlements).await?;
+    let (settled, followed) = settle(conn, settlements).await?;
     let claimed = match request {
         Some(request) => claim(conn, request).await?,
         None => Vec::new(),
     };
-    Ok(Turn { settled, claimed })
+    Ok(Turn { settled, claimed, followed })
 }

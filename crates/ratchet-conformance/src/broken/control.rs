@@ -41,6 +41,11 @@ impl ControlStore for BrokenStore {
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
         let before = self.inner_job(id).await;
         let done = self.inner.retry(id).await?;
+        if self.has(Flaw::RevivesNothing) {
+            for revived in done.iter().flat_map(|done| &done.followed) {
+                self.inner.cancel(revived.id).await?;
+            }
+        }
         if let (Some(before), Some(done)) = (before, &done) {
             let mut seen = self.seen();
             seen.errors.insert(id, before.last_error);
@@ -65,7 +70,7 @@ impl ControlStore for BrokenStore {
             return self.inner.replace(old, &new).await;
         }
         let canceled = self.inner.cancel(old).await?;
-        let outcome = self.inner.submit(&[SubmitUnit { jobs: vec![new] }]).await?.remove(0)?;
+        let outcome = self.inner.submit(&[SubmitUnit::of(vec![new])]).await?.remove(0)?;
         Ok(canceled.map_or(Replacement::Existing(outcome[0].id()), Replacement::Replaced))
     }
 }
@@ -77,8 +82,8 @@ impl BrokenStore {
                 Some(job) => Some(job),
                 None => self.inner.list(&JobFilter::default(), None, 1).await?.items.pop(),
             };
-            return Ok(job.map(|job| Transitioned { from: job.place(), job }));
+            return Ok(job.map(|job| Transitioned { from: job.place(), job, followed: Vec::new() }));
         }
-        Ok(done.map(|done| Transitioned { from: done.from, job: self.shown(done.job) }))
+        Ok(done.map(|done| Transitioned { job: self.shown(done.job.clone()), ..done }))
     }
 }

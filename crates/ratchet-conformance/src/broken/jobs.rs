@@ -1,11 +1,12 @@
 use async_trait::async_trait;
 use ratchet_core::error::ErrorKind;
+use ratchet_core::flow::Condition;
 use ratchet_core::page::JobFilter;
 use ratchet_core::record::JobRecord;
 use ratchet_core::store::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
 use ratchet_core::{
-    BusinessKey, Due, IdempotencyKey, JobId, JobSpec, JobState, JsonText, NewJob, Principal, StartState, StoreError,
-    Tag,
+    BusinessKey, Due, Flow, IdempotencyKey, JobId, JobSpec, JobState, JsonText, NewJob, Principal, StartState,
+    StoreError, Tag,
 };
 
 use super::{BrokenStore, Flaw, mangled};
@@ -19,6 +20,9 @@ impl JobStore for BrokenStore {
         }
         for job in units.iter_mut().flat_map(|unit| &mut unit.jobs) {
             self.spoil(job).await;
+        }
+        for unit in &mut units {
+            self.spoil_edges(unit);
         }
         match self.flaw {
             Flaw::SplitsUnits => self.submit_split(&units).await,
@@ -154,12 +158,45 @@ impl BrokenStore {
         }
     }
 
+    /// Spoils what ties the jobs of a unit together.
+    pub(super) fn spoil_edges(&self, unit: &mut SubmitUnit) {
+        match self.flaw {
+            Flaw::LosesEdges => unit.edges.clear(),
+            Flaw::LosesEdgeOptions => {
+                for edge in &mut unit.edges {
+                    (edge.priority, edge.order, edge.exclusive, edge.description) = (0, 0, false, None);
+                }
+            }
+            Flaw::IgnoresConditions => {
+                for edge in &mut unit.edges {
+                    edge.condition = Condition::Ended;
+                }
+            }
+            Flaw::CountsOneParent => {
+                for job in &mut unit.jobs {
+                    job.waits_for = job.waits_for.min(1);
+                }
+            }
+            Flaw::JoinsAny => {
+                for job in &mut unit.jobs {
+                    job.flow = job.flow.with(Flow::JOIN_ANY);
+                }
+            }
+            Flaw::JoinsAll => {
+                for job in &mut unit.jobs {
+                    job.flow = job.flow.without(Flow::JOIN_ANY);
+                }
+            }
+            _ => {}
+        }
+    }
+
     async fn submit_split(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
         let mut outcomes = Vec::new();
         for unit in units {
             let mut answers = Ok(Vec::new());
             for job in &unit.jobs {
-                let one = SubmitUnit { jobs: vec![job.clone()] };
+                let one = SubmitUnit::of(vec![job.clone()]);
                 match (self.inner.submit(&[one]).await?.remove(0), &mut answers) {
                     (Ok(one), Ok(all)) => all.extend(one),
                     (Err(refused), Ok(_)) => answers = Err(refused),

@@ -261,6 +261,26 @@ flaws! {
     AnyLimit,
     /// Counts states without jobs.
     CountsNothing,
+
+    // Workflows.
+    /// Stores no edges: what waits waits for ever.
+    LosesEdges,
+    /// Stores edges without priority, order, description and exclusivity.
+    LosesEdgeOptions,
+    /// Takes every end for the one that was hoped for.
+    IgnoresConditions,
+    /// Releases a join with its first parent.
+    CountsOneParent,
+    /// Takes every join for one of any.
+    JoinsAny,
+    /// Takes every join for one of all.
+    JoinsAll,
+    /// Claims jobs without what came of those before.
+    ForgetsInputs,
+    /// Cancels what a retry brings back.
+    RevivesNothing,
+    /// Does not tell what follows from an end.
+    HidesWhatFollows,
 }
 
 /// A good store with one flaw.

@@ -1,4 +1,5 @@
 use async_trait::async_trait;
+use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::QueueRecord;
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::record::{AttemptRecord, JobRecord, Timing};
@@ -67,6 +68,14 @@ impl QueryStore for BrokenStore {
             _ => {}
         }
         Ok(attempts)
+    }
+
+    async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
+        self.inner.workflow(id).await
+    }
+
+    async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError> {
+        self.inner.edges_from(ids).await
     }
 
     async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {

@@ -44,6 +44,14 @@ impl TurnStore for BrokenStore {
             _ => self.inner.turn(&settlements, claim).await?,
         };
         self.spoil_settled(&settlements, &mut turn).await?;
+        if self.has(Flaw::HidesWhatFollows) {
+            turn.followed.clear();
+        }
+        if self.has(Flaw::ForgetsInputs) {
+            for claim in &mut turn.claimed {
+                claim.inputs.clear();
+            }
+        }
         if let Some(request) = claim {
             self.spoil_claimed(request, &mut turn).await?;
         }
@@ -131,7 +139,7 @@ impl BrokenStore {
                 (Flaw::ForgetsItsOwn, Settled::AlreadyApplied) => *settled = Settled::Conflict,
                 (Flaw::MaybeMeansYes, _) if settlement.maybe_applied => *settled = Settled::AlreadyApplied,
                 (Flaw::EffectsFromTheList, Settled::Conflict | Settled::AlreadyApplied) => {
-                    self.inner.submit(&[SubmitUnit { jobs: settlement.new_jobs.clone() }]).await?;
+                    self.inner.submit(&[SubmitUnit::of(settlement.new_jobs.clone())]).await?;
                 }
                 (Flaw::FreesFromTheList, Settled::Conflict) => {
                     if let Some(key) = self.inner_job(job_id).await.and_then(|job| job.business_key)

@@ -50,7 +50,7 @@ impl Side {
         let store = &self.store;
         match operation {
             Operation::Submit(units) => {
-                let unit = |drafts: &Vec<Draft>| SubmitUnit { jobs: drafts.iter().map(|d| self.new_job(d)).collect() };
+                let unit = |drafts: &Vec<Draft>| SubmitUnit::of(drafts.iter().map(|d| self.new_job(d)).collect());
                 let units: Vec<_> = units.iter().map(unit).collect();
                 let outcomes = store.submit(&units).await.unwrap();
                 said(outcomes.into_iter().map(kind_of).collect::<Vec<_>>())

@@ -29,7 +29,8 @@ impl ControlStore for MemoryStore {
 
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
         let (mut tables, now) = self.open();
-        tables.control(id, Event::Retry, |job| {
+        let before = tables.jobs.get(&id).cloned();
+        let retried = tables.control(id, Event::Retry, |job| {
             job.attempts = 0;
             job.crash_count = 0;
             job.last_error = None;
@@ -38,12 +39,28 @@ impl ControlStore for MemoryStore {
             job.terminated_at = None;
             job.scheduled_time = now;
             job.deferred_until = None;
-        })
+        })?;
+        let Some(mut retried) = retried else { return Ok(None) };
+        retried.followed = match tables.revive(id) {
+            Ok(revived) => revived,
+            Err(refused) => {
+                tables.jobs.insert(id, before.expect("it was there to be retried"));
+                if let Some(key) = &retried.job.business_key {
+                    tables.business_keys.remove(key);
+                }
+                return Err(refused);
+            }
+        };
+        Ok(Some(retried))
     }
 
     async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
         let (mut tables, now) = self.open();
-        tables.control(id, Event::Release, |job| job.scheduled_time = job.scheduled_time.max(now))
+        tables.control(id, Event::Release, |job| {
+            job.waits_for = 0;
+            job.flow = job.flow.at_rest();
+            job.due_at_release(now);
+        })
     }
 
     async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
@@ -70,7 +87,7 @@ impl Tables {
     ) -> Result<Option<Transitioned>, StoreError> {
         let Some((before, job)) = self.transition(id, event)? else { return Ok(None) };
         change(job);
-        Ok(Some(Transitioned { from: before.place(), job: job.clone() }))
+        Ok(Some(Transitioned { from: before.place(), job: job.clone(), followed: Vec::new() }))
     }
 
     fn cancel(
@@ -84,10 +101,11 @@ impl Tables {
         job.terminated_at = Some(now);
         let attempt = canceled_attempt(&before, now);
         job.timing = attempt.as_ref().map(|attempt| attempt.timing);
-        let transitioned = Transitioned { from: before.place(), job: job.clone() };
+        let mut transitioned = Transitioned { from: before.place(), job: job.clone(), followed: Vec::new() };
         if let Some(attempt) = attempt {
             self.attempts.insert((id, attempt.version), attempt);
         }
+        transitioned.followed = self.follow(id, now)?;
         Ok(Some(transitioned))
     }
 

@@ -15,7 +15,7 @@ use crate::store::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
 impl JobStore for MemoryStore {
     async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
         let (mut tables, now) = self.open();
-        Ok(units.iter().map(|unit| tables.submit_unit(&unit.jobs, now)).collect())
+        Ok(units.iter().map(|unit| tables.submit_unit(unit, now)).collect())
     }
 
     async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
@@ -40,7 +40,12 @@ impl JobStore for MemoryStore {
             let problem = format!("it is {}; cancel it first", job.state);
             return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
         }
+        if tables.is_needed(id) {
+            let problem = "a live job waits for it or has its input from it; let that end first";
+            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
+        }
         tables.jobs.remove(&id);
+        tables.edges.retain(|(parent, child), _| *parent != id && *child != id);
         tables.attempts.retain(|(job_id, _), _| *job_id != id);
         tables.alerts.retain(|alert| alert.job_id != id);
         Ok(true)
@@ -49,7 +54,14 @@ impl JobStore for MemoryStore {
 
 impl Tables {
     /// Stores all jobs of a unit, or none.
-    fn submit_unit(&mut self, jobs: &[NewJob], now: Timestamp) -> SubmitOutcome {
+    fn submit_unit(&mut self, unit: &SubmitUnit, now: Timestamp) -> SubmitOutcome {
+        let SubmitUnit { jobs, edges } = unit;
+        if unit.is_one_thing()
+            && !jobs.iter().any(|job| self.jobs.contains_key(&job.id))
+            && let Some(first) = jobs.iter().find_map(|job| self.first_with_idempotency_key(job))
+        {
+            return Ok(vec![Submitted::Existing(first); jobs.len()]);
+        }
         let mut answers = Vec::with_capacity(jobs.len());
         let mut stored = Vec::new();
         for job in jobs {
@@ -67,6 +79,9 @@ impl Tables {
                     return Err(refused);
                 }
             }
+        }
+        for edge in edges {
+            self.edges.entry((edge.parent, edge.child)).or_insert_with(|| edge.clone());
         }
         Ok(answers)
     }
@@ -126,9 +141,11 @@ fn record(job: &NewJob, now: Timestamp) -> JobRecord {
         StartState::Ready => JobState::Pending,
         StartState::Waiting => JobState::Waiting,
     };
-    let scheduled_time = match job.due {
-        Due::After(delay) => later(now, delay),
-        Due::At(at) => at,
+    let (scheduled_time, release_delay) = match (job.start, job.due) {
+        // The delay begins with the release.
+        (StartState::Waiting, Due::After(delay)) => (now, Some(delay).filter(|delay| !delay.is_zero())),
+        (StartState::Ready, Due::After(delay)) => (later(now, delay), None),
+        (_, Due::At(at)) => (at, None),
     };
     JobRecord {
         business_key: job.business_key.clone(),
@@ -136,6 +153,12 @@ fn record(job: &NewJob, now: Timestamp) -> JobRecord {
         on_success: job.on_success.clone(),
         on_failure: job.on_failure.clone(),
         origin: job.origin.clone(),
+        parent: job.parent,
+        workflow: job.workflow,
+        step: job.step.clone(),
+        flow: job.flow,
+        waits_for: job.waits_for,
+        release_delay,
         ..JobRecord::stored(job.id, job.spec.clone(), job.job_type, state, now, to_micros(scheduled_time))
     }
 }

@@ -5,6 +5,7 @@
 
 mod cluster;
 mod control;
+mod flow;
 mod jobs;
 mod query;
 mod queues;
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 
 use crate::clock::{Clock, ManualClock, later};
 use crate::error::StoreError;
+use crate::flow::Edge;
 use crate::id::{JobId, NodeId};
 use crate::name::{BusinessKey, IdempotencyKey, QueueName};
 use crate::node::NodeRecord;
@@ -54,6 +56,8 @@ struct Tables {
     jobs: BTreeMap<JobId, JobRecord>,
     /// Who holds a key; an entry is there exactly while the holder's place [holds](Place::holds_business_key) it.
     business_keys: BTreeMap<BusinessKey, JobId>,
+    /// By parent and child.
+    edges: BTreeMap<(JobId, JobId), Edge>,
     /// Never freed.
     idempotency_keys: BTreeMap<IdempotencyKey, JobId>,
     /// By job and version of the claim.

@@ -1,7 +1,10 @@
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 
 use super::MemoryStore;
 use crate::error::{ErrorKind, StoreError};
+use crate::flow::{Edge, Workflow, WorkflowStep};
 use crate::id::JobId;
 use crate::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
 use crate::record::{AttemptRecord, JobRecord};
@@ -42,6 +45,31 @@ impl QueryStore for MemoryStore {
         Ok(tables.attempts.range((id, 0)..=(id, u64::MAX)).map(|(_, attempt)| attempt.clone()).collect())
     }
 
+    async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
+        let (tables, _) = self.open();
+        let mut edges: Vec<Edge> = tables.edges.values().filter(|edge| edge.workflow == id).cloned().collect();
+        edges.sort_by_key(|edge| edge.order);
+        let members: BTreeSet<JobId> = edges.iter().flat_map(|edge| [edge.parent, edge.child]).collect();
+        let step = |job: &JobRecord| WorkflowStep {
+            id: job.id,
+            step: job.step.clone(),
+            kind: job.spec.kind.clone(),
+            job_type: job.job_type,
+            state: job.state,
+            error: job.last_error.clone(),
+            canceled_because: job.canceled_because,
+        };
+        let steps: Vec<_> = members.iter().filter_map(|id| tables.jobs.get(id)).map(step).collect();
+        Ok((!steps.is_empty()).then_some(Workflow { id, steps, edges }))
+    }
+
+    async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError> {
+        let (tables, _) = self.open();
+        let mut edges: Vec<Edge> = tables.edges.values().filter(|edge| ids.contains(&edge.parent)).cloned().collect();
+        edges.sort_by_key(|edge| (edge.parent, edge.order));
+        Ok(edges)
+    }
+
     async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {
         let (tables, _) = self.open();
         Ok(tables.alerts.iter().filter(|alert| alert.job_id == id).map(|_| 1).sum())
@@ -53,5 +81,6 @@ fn passes(filter: &JobFilter, job: &JobRecord) -> bool {
         && filter.kind.as_ref().is_none_or(|kind| job.spec.kind == *kind)
         && filter.queue.as_ref().is_none_or(|queue| job.spec.queue == *queue)
         && filter.tag.as_ref().is_none_or(|tag| job.spec.tags.contains(tag))
+        && filter.parent.is_none_or(|parent| job.parent == Some(parent))
         && filter.business_key.as_ref().is_none_or(|key| job.business_key.as_ref() == Some(key))
 }

@@ -32,14 +32,19 @@ impl TurnStore for MemoryStore {
             return Err(StoreError::new(ErrorKind::Invalid, "settle jobs", problem));
         }
         let mut settled = Vec::with_capacity(settlements.len());
+        let mut followed = Vec::new();
         for settlement in settlements {
-            settled.push(tables.settle(settlement, now)?);
+            let one = tables.settle(settlement, now)?;
+            settled.push(one);
+            if one == Settled::Applied {
+                followed.append(&mut tables.follow(settlement.fence.job_id, now)?);
+            }
         }
         let claimed = match claim {
             None => Vec::new(),
             Some(request) => tables.claim(request, now)?,
         };
-        Ok(Turn { settled, claimed })
+        Ok(Turn { settled, claimed, followed })
     }
 
     async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
@@ -113,7 +118,7 @@ impl Tables {
             .is_some_and(|recorded| recorded.node == node && Some(recorded.status) == status)
     }
 
-    fn alert(&mut self, job_id: JobId, error: &ErrorReport, now: Timestamp) {
+    pub(super) fn alert(&mut self, job_id: JobId, error: &ErrorReport, now: Timestamp) {
         let error_hash = error_hash(error);
         let quiet = self.alerts.iter().any(|alert| {
             alert.job_id == job_id && alert.error_hash == error_hash && elapsed(alert.at, now) < ALERT_QUIET
@@ -133,7 +138,9 @@ impl Tables {
                     job.picked_by = Some(request.node);
                     job.picked_at = Some(now);
                     let fence = Fence { job_id: id, version: job.version, node: request.node };
-                    claimed.push(Claim { fence, job: job.clone() });
+                    let job = job.clone();
+                    let inputs = self.inputs_of(&job);
+                    claimed.push(Claim { fence, job, inputs });
                 }
             }
         }

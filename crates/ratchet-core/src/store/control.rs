@@ -3,6 +3,7 @@ use async_trait::async_trait;
 use crate::error::StoreError;
 use crate::id::JobId;
 use crate::record::JobRecord;
+use crate::settlement::Followed;
 use crate::spec::NewJob;
 use crate::transition::Place;
 
@@ -10,7 +11,8 @@ use crate::transition::Place;
 /// is unknown or stands elsewhere, nothing changes and the answer is `None`.
 #[async_trait]
 pub trait ControlStore: Send + Sync {
-    /// Ends a live job; a running attempt is recorded as cancelled, the business key is freed.
+    /// Ends a live job; a running attempt is recorded as cancelled, the business key is freed, and what waits for its
+    /// success is cancelled with it.
     async fn cancel(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
     /// Suspends a PENDING or FAILED job.
@@ -21,7 +23,8 @@ pub trait ControlStore: Send + Sync {
 
     /// Gives a FAILED job a new life: attempts and crash count 0, error cleared, due now.
     ///
-    /// It takes its business key again; [`Duplicate`](crate::ErrorKind::Duplicate) if another job holds it.
+    /// It takes its business key again; [`Duplicate`](crate::ErrorKind::Duplicate) if another job holds it. Jobs that were
+    /// cancelled because it had failed wait for it again, with their keys, under the same rule.
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
     /// Lets a WAITING job become PENDING; it counts as waiting for a slot since now, or since its time if that is later.
@@ -46,6 +49,8 @@ pub struct Transitioned {
     pub from: Place,
     /// The job as it now is.
     pub job: JobRecord,
+    /// Jobs whose place changed with it.
+    pub followed: Vec<Followed>,
 }
 
 /// What a replacement came to.

@@ -1,7 +1,9 @@
 use async_trait::async_trait;
 
 use crate::error::StoreError;
+use crate::flow::{Edge, link};
 use crate::id::JobId;
+use crate::invalid::InvalidInput;
 use crate::name::{BusinessKey, IdempotencyKey};
 use crate::record::JobRecord;
 use crate::spec::NewJob;
@@ -28,15 +30,40 @@ pub trait JobStore: Send + Sync {
 
     /// Deletes a terminal job with its tags, attempts and alerts; `false` if there is none.
     ///
-    /// Its idempotency key stays taken. A live job is a [`Conflict`](crate::ErrorKind::Conflict).
+    /// Its idempotency key stays taken. A live job, and one that a live job waits for or has its input from, is a
+    /// [`Conflict`](crate::ErrorKind::Conflict).
     async fn delete(&self, id: JobId) -> Result<bool, StoreError>;
 }
 
 /// Jobs that are stored together or not at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct SubmitUnit {
     /// The jobs, already checked.
     pub jobs: Vec<NewJob>,
+    /// What ties them together. A unit with edges is one thing: if the idempotency key of one of its jobs was used
+    /// before, nothing of it is stored, and that job stands for every one of them.
+    pub edges: Vec<Edge>,
+}
+
+impl SubmitUnit {
+    /// Jobs that have nothing to do with each other but that all or none of them are stored.
+    pub const fn of(jobs: Vec<NewJob>) -> Self {
+        Self { jobs, edges: Vec::new() }
+    }
+
+    /// Jobs that hang on each other.
+    ///
+    /// # Errors
+    /// See [`link`](crate::flow::link).
+    pub fn workflow(mut jobs: Vec<NewJob>, edges: Vec<Edge>) -> Result<Self, InvalidInput> {
+        link(&mut jobs, &edges)?;
+        Ok(Self { jobs, edges })
+    }
+
+    /// Whether its jobs belong together, so that one stands for all.
+    pub fn is_one_thing(&self) -> bool {
+        !self.edges.is_empty()
+    }
 }
 
 /// What became of a unit: one entry per job in order, or why it was refused as a whole.

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use crate::error::StoreError;
+use crate::flow::{Edge, Workflow};
 use crate::id::JobId;
 use crate::page::{JobCursor, JobFilter, Page};
 use crate::record::{AttemptRecord, JobRecord};
@@ -28,6 +29,12 @@ pub trait QueryStore: Send + Sync {
 
     /// The attempts of a job, the first first.
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    /// A workflow with all its steps and edges; `None` if there is none of this id.
+    async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError>;
+
+    /// The edges that begin at jobs: who depends on them, on which condition, and what came of it.
+    async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError>;
 
     /// How many alerts were recorded for a job's way to the dead letter queue.
     async fn alert_count(&self, id: JobId) -> Result<u64, StoreError>;

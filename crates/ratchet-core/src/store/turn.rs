@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::claim::{Claim, ClaimRequest};
 use crate::error::StoreError;
-use crate::settlement::{Settled, Settlement};
+use crate::settlement::{Followed, Settled, Settlement};
 
 /// The hot path: settling what has ended and claiming what comes next.
 #[async_trait]
@@ -13,7 +13,7 @@ pub trait TurnStore: Send + Sync {
     ///
     /// Each settlement is guarded by its fence and by the legal source states. One that no longer matches changes
     /// nothing and is reported as [`Settled::Conflict`]; it does not harm the others. Effects (business key released,
-    /// attempt recorded, alert, callbacks) follow only from rows that really changed.
+    /// attempt recorded, alert, callbacks, dependants released or cancelled) follow only from rows that really changed.
     ///
     /// Claims come pool by pool, in the exact order of effective priority, then scheduled time, then id within each. Only due
     /// PENDING jobs of the pool's kinds in unpaused queues are taken, and a job on probation only if asked for, and
@@ -32,4 +32,6 @@ pub struct Turn {
     pub settled: Vec<Settled>,
     /// The jobs that were claimed: pool by pool, in claim order within each.
     pub claimed: Vec<Claim>,
+    /// Jobs whose place changed because the settled ones ended.
+    pub followed: Vec<Followed>,
 }

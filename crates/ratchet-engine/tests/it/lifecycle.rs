@@ -132,7 +132,7 @@ async fn a_payload_that_cannot_be_read_fails_that_job_alone_and_at_once() {
     let (ratchet, stage) = engine().await;
     let payload = JsonText::parse("payload", r#"{"NoSuchPlay":1}"#, 100).unwrap();
     let job = NewJob::new(ratchet_engine::new_job_id(), JobSpec::new(Kind::new("play").unwrap(), payload));
-    ratchet.store().submit(&[SubmitUnit { jobs: vec![job.clone()] }]).await.unwrap();
+    ratchet.store().submit(&[SubmitUnit::of(vec![job.clone()])]).await.unwrap();
     let neighbour = ratchet.enqueue(Play::Return("fine".into())).submit().await.unwrap();
     let record = ratchet.handle::<()>(job.id).wait().await.unwrap();
     assert_eq!((record.state, record.attempts), (JobState::Failed, 1));
@@ -148,7 +148,7 @@ async fn jobs_of_unknown_kinds_wait() {
     let (ratchet, _) = engine().await;
     let unknown =
         NewJob::new(ratchet_engine::new_job_id(), JobSpec::new(Kind::new("of.tomorrow").unwrap(), JsonText::null()));
-    ratchet.store().submit(&[SubmitUnit { jobs: vec![unknown.clone()] }]).await.unwrap();
+    ratchet.store().submit(&[SubmitUnit::of(vec![unknown.clone()])]).await.unwrap();
     ratchet.enqueue(Play::Return("fine".into())).submit().await.unwrap().result().await.unwrap();
     assert_eq!(ratchet.find(unknown.id).await.unwrap().unwrap().state, JobState::Pending);
 }

@@ -110,7 +110,7 @@ fn views_show_ids_and_keys_as_text() {
         let store = database.store().await;
         let mut job = super::job(0x0123_4567_89ab_7def_8123_4567_89ab_cdef);
         job.business_key = Some(ratchet_core::BusinessKey::new("order 7 ").unwrap());
-        store.submit(&[SubmitUnit { jobs: vec![job.clone()] }]).await.unwrap();
+        store.submit(&[SubmitUnit::of(vec![job.clone()])]).await.unwrap();
         let node = super::register(&store).await;
         let claimed = store.turn(&[], Some(&super::request(node, &["work"], 1))).await.unwrap().claimed;
         let mut conn = database.connect().await;

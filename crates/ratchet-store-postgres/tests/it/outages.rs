@@ -31,7 +31,7 @@ fn connections_that_the_server_ended_are_replaced_without_an_error() {
             end_connections(&database).await;
             match number % 4 {
                 0 => drop(store.database_time().await.unwrap()),
-                1 => drop(store.submit(&[SubmitUnit { jobs: vec![super::job(number)] }]).await.unwrap()),
+                1 => drop(store.submit(&[SubmitUnit::of(vec![super::job(number)])]).await.unwrap()),
                 2 => drop(store.turn(&[], Some(&super::request(node, &["work"], 5))).await.unwrap()),
                 _ => drop(store.acquire_lease("lease", node, std::time::Duration::from_secs(1)).await.unwrap()),
             }

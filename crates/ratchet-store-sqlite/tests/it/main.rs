@@ -49,7 +49,7 @@ fn job(number: u128) -> NewJob {
 }
 
 async fn submit(store: &SqliteStore, jobs: Vec<NewJob>) {
-    for outcome in store.submit(&[SubmitUnit { jobs }]).await.unwrap() {
+    for outcome in store.submit(&[SubmitUnit::of(jobs)]).await.unwrap() {
         outcome.unwrap();
     }
 }

@@ -17,7 +17,7 @@ async fn a_job_of_a_newer_version_is_put_off_and_the_others_are_claimed() {
     let jobs: Vec<NewJob> = (1..=3)
         .map(|n| NewJob::new(JobId(uuid::Uuid::from_u128(n)), JobSpec::new(kind.clone(), JsonText::null())))
         .collect();
-    store.submit(&[SubmitUnit { jobs: jobs.clone() }]).await.unwrap();
+    store.submit(&[SubmitUnit::of(jobs.clone())]).await.unwrap();
     let mut conn = sqlx::SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
     sqlx::query("UPDATE scheduler_job SET job_type = 'OF_TOMORROW' WHERE job_id = ?")
         .bind(jobs[0].id.as_bytes().as_slice())

@@ -14,7 +14,7 @@ fn a_dropped_write_leaves_no_transaction_behind() {
         let (store, _dir) = super::fresh().await;
         for polls in 0..60_u32 {
             let number = u128::from(polls) + 1;
-            let unit = [SubmitUnit { jobs: vec![super::job(number)] }];
+            let unit = [SubmitUnit::of(vec![super::job(number)])];
             {
                 let mut write = pin!(store.submit(&unit));
                 for _ in 0..polls {
@@ -81,7 +81,7 @@ fn a_blocked_executor_does_not_hold_the_write_lock() {
             .busy_timeout(Duration::from_millis(300));
         let write = tokio::spawn(async move {
             let jobs = (1..=500).map(super::job).collect();
-            store.submit(&[SubmitUnit { jobs }]).await.map(|_| ())
+            store.submit(&[SubmitUnit::of(jobs)]).await.map(|_| ())
         });
         // Its transaction begins.
         tokio::task::yield_now().await;

@@ -1,0 +1,22 @@
+//! Jobs that hang on each other: chains, branches, joins.
+//!
+//! A workflow is a set of jobs that were submitted together and the [`Edge`]s between them. Every job but the first ones
+//! is WAITING until its edges are decided; an edge is decided once, by the end of its parent, in the transaction that
+//! writes that end. What follows from an end is computed by [`follow`], what a retry brings back by [`revive`]: both are
+//! pure, and every store applies what they say.
+
+mod condition;
+mod consequences;
+mod edge;
+mod flags;
+mod overview;
+mod revival;
+mod shape;
+
+pub use condition::{Condition, Operator, ResultTest};
+pub use consequences::{Consequences, End, Fate, Waiting, follow};
+pub use edge::{Edge, EdgeState, Join};
+pub use flags::Flow;
+pub use overview::{Workflow, WorkflowState, WorkflowStep};
+pub use revival::{Revival, Stood, revive};
+pub use shape::link;

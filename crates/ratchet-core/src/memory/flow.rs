@@ -1,0 +1,171 @@
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{Tables, to_micros};
+use crate::claim::Input;
+use crate::clock::later;
+use crate::decide::failure_callback;
+use crate::error::StoreError;
+use crate::flow::{Edge, EdgeState, End, Fate, Flow, Stood, Waiting, follow, revive};
+use crate::id::JobId;
+use crate::outcome::ErrorReport;
+use crate::record::JobRecord;
+use crate::settlement::{Followed, FollowedBy};
+use crate::state::JobState;
+use crate::transition::Event;
+
+impl Tables {
+    /// Does what follows from the end of a job.
+    pub(super) fn follow(&mut self, id: JobId, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
+        let Some(job) = self.jobs.get(&id) else { return Ok(Vec::new()) };
+        if !(job.state.is_terminal() && job.flow.has(Flow::DEPENDANTS)) {
+            return Ok(Vec::new());
+        }
+        let (state, result) = (job.state, job.result.clone());
+        let edges = self.edges_of(job.workflow);
+        let waiting: BTreeMap<JobId, Waiting> = edges
+            .iter()
+            .filter_map(|edge| self.jobs.get(&edge.child))
+            .filter(|child| child.state == JobState::Waiting)
+            .map(|child| (child.id, Waiting { waits_for: child.waits_for, flow: child.flow }))
+            .collect();
+        let end = End { id, state, result: result.as_ref() };
+        let done = follow(&[end], &edges, &waiting);
+        for (parent, child, state) in done.edges {
+            if let Some(edge) = self.edges.get_mut(&(parent, child)) {
+                edge.state = state;
+            }
+        }
+        let mut followed = Vec::new();
+        for (child, fate) in done.fates {
+            followed.extend(self.apply_fate(child, fate, now)?);
+        }
+        Ok(followed)
+    }
+
+    fn apply_fate(&mut self, id: JobId, fate: Fate, now: Timestamp) -> Result<Option<Followed>, StoreError> {
+        let (event, what) = match fate {
+            Fate::Waits(left) => {
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    (job.waits_for, job.flow) = (left.waits_for, left.flow);
+                }
+                return Ok(None);
+            }
+            Fate::Released => (Event::Release, FollowedBy::Released),
+            Fate::Canceled { because } => (Event::Cancel, FollowedBy::Canceled { because }),
+            Fate::Failed { error } => (Event::Expire, FollowedBy::Failed { error }),
+        };
+        let Some((_, job)) = self.transition(id, event)? else { return Ok(None) };
+        job.flow = job.flow.at_rest();
+        match &what {
+            FollowedBy::Released => {
+                job.waits_for = 0;
+                job.due_at_release(now);
+            }
+            FollowedBy::Canceled { because } => {
+                job.canceled_because = Some(*because);
+                job.terminated_at = Some(now);
+            }
+            FollowedBy::Failed { error } => {
+                job.last_error = Some(error.clone());
+                job.terminated_at = Some(now);
+            }
+            FollowedBy::Revived => {}
+        }
+        let followed = followed(job, what);
+        if let FollowedBy::Failed { error } = &followed.what {
+            let report = ErrorReport::new("Condition", error);
+            let callback = self.jobs.get(&id).and_then(|job| failure_callback(job, &report));
+            self.alert(id, &report, now);
+            if let Some(callback) = callback {
+                self.insert(&callback, now)?;
+            }
+        }
+        Ok(Some(followed))
+    }
+
+    /// Brings back what was cancelled because `retried` had failed; refused as a whole if one of their keys is taken.
+    pub(super) fn revive(&mut self, retried: JobId) -> Result<Vec<Followed>, StoreError> {
+        let Some(job) = self.jobs.get(&retried) else { return Ok(Vec::new()) };
+        let edges = self.edges_of(job.workflow);
+        let canceled: BTreeMap<JobId, Stood> = edges
+            .iter()
+            .filter_map(|edge| self.jobs.get(&edge.child))
+            .filter(|child| child.state == JobState::Canceled && child.canceled_because.is_some())
+            .map(|child| (child.id, Stood { flow: child.flow }))
+            .collect();
+        let back = revive(retried, &edges, &canceled);
+        for id in back.revived.keys() {
+            if let Some(key) = self.jobs.get(id).and_then(|job| job.business_key.as_ref())
+                && let Some(holder) = self.business_keys.get(key)
+            {
+                return Err(StoreError::duplicate(format!("revive job {id}"), key.clone(), *holder));
+            }
+        }
+        for edge in back.reopened {
+            if let Some(edge) = self.edges.get_mut(&edge) {
+                edge.state = EdgeState::Open;
+            }
+        }
+        let mut revived = Vec::new();
+        for (id, (waits_for, flow)) in back.revived {
+            if let Some((_, job)) = self.transition(id, Event::Revive)? {
+                (job.waits_for, job.flow) = (waits_for, flow);
+                job.canceled_because = None;
+                job.terminated_at = None;
+                revived.push(followed(job, FollowedBy::Revived));
+            }
+        }
+        Ok(revived)
+    }
+
+    /// What came of the jobs that this one waited for.
+    pub(super) fn inputs_of(&self, job: &JobRecord) -> Vec<Input> {
+        if !job.flow.has(Flow::INPUTS) {
+            return Vec::new();
+        }
+        let mut edges: Vec<&Edge> =
+            self.edges.values().filter(|edge| edge.child == job.id && edge.state == EdgeState::Held).collect();
+        edges.sort_by_key(|edge| edge.order);
+        let input = |parent: &JobRecord| Input {
+            job_id: parent.id,
+            kind: parent.spec.kind.clone(),
+            step: parent.step.clone(),
+            state: parent.state,
+            result: parent.result.clone(),
+            error: parent.last_error.clone().filter(|_| parent.state == JobState::Failed),
+        };
+        edges.iter().filter_map(|edge| self.jobs.get(&edge.parent)).map(input).collect()
+    }
+
+    /// Whether a live job waits for this one or has its input from it.
+    pub(super) fn is_needed(&self, id: JobId) -> bool {
+        let live = |child: &JobId| self.jobs.get(child).is_some_and(|child| !child.state.is_terminal());
+        self.edges.values().any(|edge| edge.parent == id && live(&edge.child))
+    }
+
+    fn edges_of(&self, workflow: Option<JobId>) -> Vec<Edge> {
+        self.edges.values().filter(|edge| Some(edge.workflow) == workflow).cloned().collect()
+    }
+}
+
+impl JobRecord {
+    /// Sets when a job that is released `now` becomes due.
+    pub(super) fn due_at_release(&mut self, now: Timestamp) {
+        let due = self.release_delay.map_or(now, |delay| to_micros(later(now, delay)));
+        self.scheduled_time = self.scheduled_time.max(due);
+    }
+}
+
+fn followed(job: &JobRecord, what: FollowedBy) -> Followed {
+    Followed {
+        id: job.id,
+        kind: job.spec.kind.clone(),
+        queue: job.spec.queue.clone(),
+        job_type: job.job_type,
+        priority: job.spec.priority,
+        business_key: job.business_key.clone(),
+        what,
+    }
+}
