@@ -231,9 +231,10 @@ impl<'a> Checker<'a> {
         let fits = match job.state {
             Succeeded => last == Some(AttemptStatus::Succeeded),
             Canceled => last != Some(AttemptStatus::Succeeded),
-            // No job of the stream fails for good by itself.
+            // No job of the stream fails for good by itself. One that went back in between has proven nothing.
             Failed => {
-                attempts.len() >= 3 && attempts[attempts.len() - 3..].iter().all(|a| a.status == AttemptStatus::Crashed)
+                let proven = attempts.iter().rev().filter(|attempt| attempt.status != AttemptStatus::Deferred);
+                proven.take(3).filter(|attempt| attempt.status == AttemptStatus::Crashed).count() == 3
             }
             _ => last.is_none_or(|status| !matches!(status, AttemptStatus::Succeeded | AttemptStatus::Canceled)),
         };

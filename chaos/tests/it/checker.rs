@@ -230,3 +230,26 @@ fn two_holders_of_a_key_at_once_are_noticed() {
         }
     });
 }
+
+/// Whether a job may be in the dead letter queue after these attempts.
+fn may_be_dead_after(statuses: &[AttemptStatus]) -> bool {
+    let mut made = Made::default();
+    for (place, status) in statuses.iter().enumerate() {
+        let at = S * i64::try_from(place).unwrap();
+        made.run(7, 2 * place as u64 + 1, A, (at, at), *status);
+        made.0.faults.push(Fault { kind: FaultKind::Killed, pid: Some(A), from: at, to: at });
+    }
+    made.stored(7, JobState::Failed, 2 * statuses.len() as u64, 100 * S);
+    made.0.faults_ended = 100 * S;
+    !check(&made.0, RULES).violations.iter().any(|violation| violation.promise == Promise::OneEnd)
+}
+
+#[test]
+fn three_crashes_in_a_row_are_a_reason_to_be_dead_and_going_back_in_between_proves_nothing() {
+    use AttemptStatus::{Crashed, Deferred, Failed};
+    assert!(may_be_dead_after(&[Crashed, Crashed, Crashed]));
+    assert!(may_be_dead_after(&[Crashed, Deferred, Crashed, Crashed]));
+    assert!(may_be_dead_after(&[Failed, Crashed, Crashed, Deferred, Crashed]));
+    assert!(!may_be_dead_after(&[Crashed, Crashed]));
+    assert!(!may_be_dead_after(&[Crashed, Failed, Crashed, Crashed]));
+}
