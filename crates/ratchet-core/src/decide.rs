@@ -96,7 +96,7 @@ fn crashed(job: &JobRecord) -> (Change, ErrorReport) {
 /// What follows from a failure that no attempt came to: the job never ran.
 pub fn failure_callback(job: &JobRecord, error: &ErrorReport) -> Option<NewJob> {
     let id = derived_id(job.id, job.version, "on_failure");
-    let reason = DeadLetterReason::RetriesExhausted;
+    let reason = DeadLetterReason::NeverRan;
     callback(job, &Change::Fail { attempts: job.attempts, error: error.clone(), reason }, id)
 }
 

@@ -133,6 +133,8 @@ pub enum DeadLetterReason {
     DoNotRetry(String),
     /// The retry policy refused.
     PolicyRefused,
+    /// What it waited for can never come, so it never ran.
+    NeverRan,
     /// Its node died too many times in a row.
     CrashLimit {
         /// How many times.

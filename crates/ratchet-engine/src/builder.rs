@@ -383,7 +383,7 @@ fn node_info(registry: &Registry, config: &Config) -> Result<JsonText, InvalidIn
     queues.dedup();
     let info = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "kinds": registry.iter().map(|(kind, _)| kind).collect::<Vec<_>>(),
+        "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
         "queues": queues,
         "slots": slots.total(),
     });

@@ -1,15 +1,17 @@
 //! Submitting jobs and steering them; the part of Ratchet that needs no handlers.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
+use ratchet_core::flow::{Edge, Workflow, WorkflowStep};
 use ratchet_core::node::{NodeRecord, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::{StateCounts, SubmitUnit, Transitioned};
 use ratchet_core::{
-    AttemptRecord, Clock, ClusterCoordinator, Hint, JobId, JobRecord, JobState, NodeId, Priority, QueueName, Store,
+    AttemptRecord, Clock, ClusterCoordinator, Followed, FollowedBy, Hint, InvalidInput, JobId, JobRecord, JobState, NodeId, Priority, QueueName, Store,
     StoreError, limits,
 };
 use tokio::sync::watch;
@@ -22,6 +24,7 @@ use crate::ids::new_node_id;
 use crate::job::Job;
 use crate::submitter::Submitter;
 use crate::wake::Wake;
+use crate::workflow::{WorkflowBuilder, WorkflowHandle};
 
 /// Submits jobs and steers them. A process that only submits needs nothing else: [`Client::new`].
 #[derive(Clone)]
@@ -90,15 +93,19 @@ impl Client {
         &self,
         jobs: impl IntoIterator<Item = Enqueue<J>>,
     ) -> Result<Vec<JobHandle<J::Output>>, SubmitError> {
-        let mut unit = SubmitUnit::of(Vec::new());
+        let mut unit = SubmitUnit::default();
         let mut waking = Waking::default();
         for enqueue in jobs {
             // Counted as they come, so that an endless iterator is refused too.
             limits::check_submit_count(unit.jobs.len() + 1)?;
             let (_, options) = enqueue.into_parts();
-            let (job, wakes) = options.into_job(self.now())?;
+            let (one, wakes) = options.into_unit(self.now())?;
             waking = waking.max(wakes);
-            unit.jobs.push(job);
+            if one.is_one_thing() {
+                let problem = "is not for many jobs at once; submit each chain by itself, or all as one workflow";
+                return Err(InvalidInput::new("then", problem).into());
+            }
+            unit.jobs.extend(one.jobs);
         }
         if unit.jobs.is_empty() {
             return Ok(Vec::new());
@@ -106,6 +113,48 @@ impl Client {
         let submitted = self.submitter().submit(unit).await?;
         self.submitted(waking);
         Ok(submitted.into_iter().map(|one| JobHandle::new(self.clone(), one)).collect())
+    }
+
+    /// Begins a workflow of any shape: steps and edges follow, [`WorkflowBuilder::submit`] does it.
+    pub fn workflow(&self) -> WorkflowBuilder {
+        WorkflowBuilder::new(self.clone())
+    }
+
+    /// A workflow as it stands, with all its steps and edges; `None` if there is none of this id.
+    pub async fn workflow_graph(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
+        self.inner.store.workflow(id).await
+    }
+
+    /// A handle to a workflow that was submitted earlier, perhaps by another process; `None` if there is none of this id.
+    pub async fn workflow_handle(&self, id: JobId) -> Result<Option<WorkflowHandle>, StoreError> {
+        let Some(workflow) = self.workflow_graph(id).await? else { return Ok(None) };
+        let named = |step: &WorkflowStep| Some((step.step.as_ref()?.as_str().to_owned(), step.id));
+        let steps = workflow.steps.iter().filter_map(named).collect();
+        Ok(Some(WorkflowHandle::new(self.clone(), id, steps, false)))
+    }
+
+    /// Cancels every step of a workflow that has not ended; says how many those were.
+    pub async fn cancel_workflow(&self, id: JobId) -> Result<usize, StoreError> {
+        let Some(workflow) = self.workflow_graph(id).await? else { return Ok(0) };
+        let mut canceled = 0;
+        let mut gone = BTreeSet::new();
+        // In the order in which they were made: the first ones take what follows along.
+        for step in workflow.steps.iter().filter(|step| !step.state.is_terminal()) {
+            if gone.contains(&step.id) {
+                continue;
+            }
+            if let Some(done) = self.inner.store.cancel(step.id).await? {
+                canceled += 1 + done.followed.len();
+                gone.extend(done.followed.iter().map(|followed| followed.id));
+                self.after(Some(done), cancelled);
+            }
+        }
+        Ok(canceled)
+    }
+
+    /// The jobs that wait, or waited, for this one: each edge with its condition and what came of it.
+    pub async fn dependants(&self, id: JobId) -> Result<Vec<Edge>, StoreError> {
+        self.inner.store.edges_from(&[id]).await
     }
 
     /// A handle to a job that was submitted earlier, perhaps by another process.
@@ -265,9 +314,21 @@ impl Client {
         self.inner.events.publish(job, node, what);
     }
 
+    /// Tells what became of jobs because others ended; says whether one of them can run now.
+    pub(crate) fn followed(&self, followed: &[Followed], node: Option<NodeId>) -> bool {
+        let node = node.or_else(|| self.inner.node.get().map(|node| *node.borrow()));
+        let mut released = false;
+        for one in followed {
+            released |= one.what == FollowedBy::Released;
+            self.inner.events.publish_followed(one, node);
+        }
+        released
+    }
+
     fn after(&self, changed: Option<Transitioned>, what: impl FnOnce(&Transitioned) -> JobEventKind) -> bool {
         let Some(transitioned) = changed else { return false };
         self.publish(&transitioned.job, what(&transitioned));
+        self.followed(&transitioned.followed, None);
         if transitioned.from.state() == JobState::Running {
             self.wake().revoked();
         } else {

@@ -9,14 +9,17 @@ use std::time::Instant;
 use ratchet_core::prepare::PrepareCompletion;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Decision, Fence, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement, Tag,
+    Decision, Fence, Input, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement, Tag,
     Verdicts, clock, decide,
 };
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
+use crate::failure::Failure;
 use crate::ids::new_job_id;
 use crate::inject::{State, StateMap};
+use crate::workflow::is_condition;
 
 /// The running attempt, as its handler sees it. Cheap to clone.
 #[derive(Clone)]
@@ -27,6 +30,7 @@ pub struct JobContext {
 struct Inner {
     fence: Fence,
     job: Arc<JobRecord>,
+    inputs: Vec<Input>,
     states: Arc<StateMap>,
     client: Client,
     token: CancellationToken,
@@ -49,6 +53,7 @@ impl JobContext {
     pub(crate) fn new(
         fence: Fence,
         job: Arc<JobRecord>,
+        inputs: Vec<Input>,
         states: Arc<StateMap>,
         client: Client,
         token: CancellationToken,
@@ -57,6 +62,7 @@ impl JobContext {
             inner: Arc::new(Inner {
                 fence,
                 job,
+                inputs,
                 states,
                 client,
                 token,
@@ -119,6 +125,39 @@ impl JobContext {
     /// In a callback: the finished job that it is about, with its result or error.
     pub fn origin(&self) -> Option<&Origin> {
         self.inner.job.origin.as_ref()
+    }
+
+    /// What came of the jobs that this one waited for, in the order in which the edges were defined.
+    pub fn inputs(&self) -> &[Input] {
+        &self.inner.inputs
+    }
+
+    /// The result of the step before; of several, a list or a tuple of their results. As a parameter: [`Prev`](crate::Prev).
+    ///
+    /// # Errors
+    /// If there is no step before, or its result is of another type: not to be retried.
+    pub fn prev<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let mut before = self.inputs().iter().filter(|input| !is_condition(&input.kind));
+        match (before.next(), before.next()) {
+            (None, _) => {
+                let text = format!("job {} takes the result of the step before, but there is none", self.id());
+                Err(Failure::do_not_retry(text, "submit it as a step after another"))
+            }
+            (Some(only), None) => self.decode_input(only),
+            (Some(_), Some(_)) => {
+                let results = self.inputs().iter().filter(|input| !is_condition(&input.kind));
+                let results: Vec<&str> =
+                    results.map(|input| input.result.as_ref().map_or("null", JsonText::as_str)).collect();
+                let list = format!("[{}]", results.join(","));
+                serde_json::from_str(&list).map_err(|error| unreadable_input(&format!("{} steps", results.len()), &error))
+            }
+        }
+    }
+
+    /// Reads the result of a job that this one waited for.
+    pub(crate) fn decode_input<T: DeserializeOwned>(&self, input: &Input) -> Result<T, Failure> {
+        let text = input.result.as_ref().map_or("null", JsonText::as_str);
+        serde_json::from_str(text).map_err(|error| unreadable_input(&format!("job {} ({})", input.job_id, input.kind), &error))
     }
 
     /// A value that was given to the builder.
@@ -208,6 +247,11 @@ impl JobContext {
     pub(crate) fn completion(&self) -> Option<Settlement> {
         self.inner.completion.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+fn unreadable_input(whose: &str, error: &serde_json::Error) -> Failure {
+    let text = format!("the result of {whose} before this one cannot be read as the type that is asked for: {error}");
+    Failure::do_not_retry(text, "the result will not change")
 }
 
 impl PrepareCompletion for JobContext {

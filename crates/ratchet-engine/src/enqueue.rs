@@ -4,11 +4,12 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use ratchet_core::flow::Condition;
 use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
 use ratchet_core::store::{Replacement, SubmitUnit, Submitted};
 use ratchet_core::{
     Backoff, BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Principal, Priority, QueueName,
-    ResourceName, StoreError, Tag, limits,
+    ResourceName, StartState, StoreError, Tag, limits,
 };
 
 use crate::client::{Client, cancelled};
@@ -16,6 +17,7 @@ use crate::handle::JobHandle;
 use crate::ids::new_job_id;
 use crate::job::Job;
 use crate::step::{IntoStep, Step, spec_options};
+use crate::workflow::{IntoBranch, Plan, When};
 
 /// A job that is about to be submitted; nothing happens before [`submit`](Enqueue::submit).
 #[derive(Debug)]
@@ -36,6 +38,11 @@ pub(crate) struct Options {
     idempotency_key: Option<IdempotencyKey>,
     on_success: Option<Step>,
     on_failure: Option<Step>,
+    /// What follows the first job, one after the other.
+    chain: Vec<Step>,
+    /// What follows the first job on a condition.
+    branches: Vec<(When, Step)>,
+    exclusive: bool,
 }
 
 spec_options!(pub(crate) Options, step);
@@ -122,6 +129,9 @@ impl<J: Job> Enqueue<J> {
             idempotency_key: None,
             on_success: None,
             on_failure: None,
+            chain: Vec::new(),
+            branches: Vec::new(),
+            exclusive: false,
         };
         Self { client, options, _job: PhantomData }
     }
@@ -181,6 +191,42 @@ impl<J: Job> Enqueue<J> {
         self
     }
 
+    /// Follows when this job, and every step that was added before, has succeeded.
+    ///
+    /// Every step is stored at submit and waits. If one fails for good or is cancelled, all that follow are cancelled; a
+    /// retry of the one that failed brings them back. A step may take the result of the one before: [`Prev`](crate::Prev).
+    pub fn then(mut self, step: impl IntoStep) -> Self {
+        self.options.chain.push(step.into_step());
+        self
+    }
+
+    /// Follows when this job, the first, has succeeded, beside whatever else does.
+    pub fn then_on_success(self, step: impl IntoStep) -> Self {
+        self.branch(When::data(Condition::Success), step)
+    }
+
+    /// Follows when this job, the first, has failed for good.
+    pub fn then_on_failure(self, step: impl IntoStep) -> Self {
+        self.branch(When::data(Condition::Failure), step)
+    }
+
+    /// Follows when this job, the first, has succeeded and its result is so: [`result`](crate::result), or a function under
+    /// `#[condition]` that takes this job's result.
+    pub fn when(self, condition: impl IntoBranch<J::Output>, step: impl IntoStep) -> Self {
+        self.branch(condition.into_branch(), step)
+    }
+
+    /// Of the branches of this job at most one is taken: the first that holds, by priority and then in their order.
+    pub fn exclusive(mut self) -> Self {
+        self.options.exclusive = true;
+        self
+    }
+
+    fn branch(mut self, when: When, step: impl IntoStep) -> Self {
+        self.options.branches.push((when, step.into_step()));
+        self
+    }
+
     /// Stores the job. When this returns, the job will reach a terminal state while any capable node lives.
     ///
     /// # Errors
@@ -188,8 +234,8 @@ impl<J: Job> Enqueue<J> {
     /// anything written; [`SubmitError::Store`] if the database could not be reached or refused.
     pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (job, wake) = options.into_job(client.now())?;
-        let outcome = client.submitter().submit(SubmitUnit::of(vec![job])).await?;
+        let (unit, wake) = options.into_unit(client.now())?;
+        let outcome = client.submitter().submit(unit).await?;
         client.submitted(wake);
         Ok(JobHandle::new(client, outcome[0]))
     }
@@ -203,7 +249,12 @@ impl<J: Job> Enqueue<J> {
     /// [`Conflict`](ErrorKind::Conflict) if there is no such job or it has already ended.
     pub async fn replace(self, old: JobId) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (job, wake) = options.into_job(client.now())?;
+        let (mut unit, wake) = options.into_unit(client.now())?;
+        if unit.is_one_thing() {
+            let problem = "cannot replace a job; replace it by one without steps and branches";
+            return Err(InvalidInput::new("then", problem).into());
+        }
+        let job = unit.jobs.remove(0);
         let submitted = match client.store().replace(old, &job).await? {
             Replacement::Existing(id) => Submitted::Existing(id),
             Replacement::Replaced(replaced) => {
@@ -222,11 +273,30 @@ impl<J: Job> Enqueue<J> {
 }
 
 impl Options {
-    /// The job to store, checked, and whether the nodes are to be woken for it.
-    pub(crate) fn into_job(self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
+    /// The jobs to store, checked, the first first, and whether the nodes are to be woken for it.
+    pub(crate) fn into_unit(mut self, now: Timestamp) -> Result<(SubmitUnit, Waking), InvalidInput> {
+        let (chain, branches) = (std::mem::take(&mut self.chain), std::mem::take(&mut self.branches));
+        let exclusive = self.exclusive;
+        let (job, waking) = self.into_job(now)?;
+        let mut plan = Plan::new(vec![job]);
+        let mut last = 0;
+        for (at, step) in chain.into_iter().enumerate() {
+            let place = plan.add(step_job(&format!("then[{at}]"), step)?);
+            plan.link(last, place, When::data(Condition::Success), false);
+            last = place;
+        }
+        for (at, (when, step)) in branches.into_iter().enumerate() {
+            let place = plan.add(step_job(&format!("when[{at}]"), step)?);
+            plan.link(0, place, when, exclusive);
+        }
+        Ok((plan.unit()?, waking))
+    }
+
+    /// The first job.
+    fn into_job(self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
         let callback = |field: &str, step: Option<Step>| -> Result<_, InvalidInput> {
             let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
-            step.map(|step| step.spec).transpose().map_err(named)
+            step.map(Step::into_spec).transpose().map_err(named)
         };
         let mut job = NewJob::new(new_job_id(), self.step.spec?);
         job.due = self.due;
@@ -245,15 +315,30 @@ impl Options {
     }
 }
 
+/// The job of a step, checked; errors name where it stands.
+fn step_job(field: &str, step: Step) -> Result<NewJob, InvalidInput> {
+    let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
+    let job = step.into_job().map_err(named)?;
+    job.check().map_err(named)?;
+    Ok(job)
+}
+
+impl Waking {
+    /// For jobs that can run at once.
+    pub(crate) fn of_ready(jobs: &[NewJob]) -> Self {
+        let ready = jobs.iter().filter(|job| job.start == StartState::Ready && job.due == Due::NOW);
+        Self(ready.map(|job| job.spec.priority).max())
+    }
+}
+
 impl<J: Job> PrepareSubmit for Enqueue<J> {
     type Handle = JobHandle<J::Output>;
     type Error = SubmitError;
 
     fn prepare(self) -> Result<PreparedSubmit<Self::Handle, SubmitError>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (job, waking) = options.into_job(client.now())?;
+        let (unit, waking) = options.into_unit(client.now())?;
         let hint = client.hint(waking);
-        let unit = SubmitUnit::of(vec![job]);
         let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
             let submitted = outcome?[0];
             // Nobody tells us of the caller's commit: the poller looks out for the job, and other nodes hear of it only

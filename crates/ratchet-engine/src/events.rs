@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use ratchet_core::decide::CRASH_LIMIT;
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::{
-    BusinessKey, Change, Clock, DeferReason, JobId, JobRecord, JobState, JobType, Kind, NodeId, Priority, QueueName,
+    BusinessKey, Change, Clock, DeferReason, Followed, FollowedBy, JobId, JobRecord, JobState, JobType, Kind, NodeId, Priority, QueueName,
     Settlement,
 };
 use tokio::sync::broadcast;
@@ -100,6 +100,15 @@ pub enum JobEventKind {
         /// How long its attempt had been running, if one was.
         duration: Option<Duration>,
     },
+    /// It has nothing left to wait for: the jobs before it have ended as was asked.
+    Released,
+    /// It was cancelled because of another job's end.
+    CancelledBy {
+        /// The job that failed or was cancelled, however far up.
+        because: JobId,
+    },
+    /// It waits again, because what had cancelled it was retried.
+    Revived,
     /// It was paused.
     Paused,
     /// It goes on after a pause.
@@ -132,6 +141,33 @@ impl EventBus {
 
     pub(crate) fn subscribe(&self) -> EventStream {
         EventStream { receiver: self.sender.subscribe() }
+    }
+
+    /// Tells what became of a job because others ended.
+    pub(crate) fn publish_followed(&self, followed: &Followed, node: Option<NodeId>) {
+        let what = match &followed.what {
+            FollowedBy::Released => JobEventKind::Released,
+            FollowedBy::Canceled { because } => JobEventKind::CancelledBy { because: *because },
+            FollowedBy::Revived => JobEventKind::Revived,
+            FollowedBy::Failed { error } => {
+                JobEventKind::DeadLettered { error: error.clone(), attempt: 0, reason: DeadLetterReason::NeverRan }
+            }
+        };
+        if self.sender.receiver_count() == 0 {
+            return;
+        }
+        let event = JobEvent {
+            job_id: followed.id,
+            kind: followed.kind.clone(),
+            queue: followed.queue.clone(),
+            job_type: followed.job_type,
+            priority: followed.priority,
+            business_key: followed.business_key.clone(),
+            node,
+            at: self.clock.now(),
+            what,
+        };
+        let _ = self.sender.send(Arc::new(event));
     }
 
     pub(crate) fn publish(&self, job: &JobRecord, node: Option<NodeId>, what: JobEventKind) {

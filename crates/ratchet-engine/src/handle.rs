@@ -106,6 +106,7 @@ impl<T> JobHandle<T> {
                         JobEventKind::Completed { .. }
                             | JobEventKind::DeadLettered { .. }
                             | JobEventKind::Cancelled { .. }
+                            | JobEventKind::CancelledBy { .. }
                     );
                     if event.job_id == self.id && terminal {
                         return;

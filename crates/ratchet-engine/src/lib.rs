@@ -36,6 +36,7 @@ mod submitter;
 mod testing;
 mod turn;
 mod wake;
+mod workflow;
 
 pub use builder::{RatchetBuilder, StartError};
 pub use client::Client;
@@ -57,3 +58,7 @@ pub use sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
 pub use stats::Stats;
 pub use step::{IntoStep, JobExt, Step, StepOptions};
 pub use testing::TestContext;
+pub use workflow::{
+    ConditionStep, FromPrev, IntoBranch, Prev, ResultAt, ResultCondition, When, WorkflowBuilder, WorkflowHandle,
+    condition_registration_of, result,
+};

@@ -92,6 +92,8 @@ pub(super) struct Timers {
     /// The incarnation whose claim was refused; a new one has to come first.
     pub(super) refused: Option<NodeId>,
     pub(super) failures: u32,
+    /// When to look next for the steps that Ratchet itself runs.
+    pub(super) internal: Instant,
 }
 
 /// The store is asked for the next due time at most this often.
@@ -132,6 +134,7 @@ impl Pump {
             claim_uncertain: false,
             refused: None,
             failures: 0,
+            internal: now,
         };
         Self {
             store,
@@ -200,7 +203,7 @@ impl Pump {
         if !self.settlements.is_empty() {
             by(self.timers.settle);
         }
-        if self.claims_allowed() && self.slots.free() > 0 {
+        if self.claims_allowed() && (self.slots.free() > 0 || self.looks_inside(now)) {
             by(self.timers.poll.max(self.timers.claim_again));
             if let Some(due) = self.timers.due {
                 by(due.max(self.timers.claim_again));
@@ -230,7 +233,12 @@ impl Pump {
 
     /// Whether it is time to look for work, and there is room for it.
     fn may_claim(&self, now: Instant) -> bool {
-        self.slots.free() > 0 && self.is_time_to_claim(now)
+        (self.slots.free() > 0 || self.looks_inside(now)) && self.is_time_to_claim(now)
+    }
+
+    /// Whether the next claim should look for the steps that Ratchet itself runs.
+    pub(super) fn looks_inside(&self, now: Instant) -> bool {
+        self.timers.internal <= now && self.slots.has_internal_room()
     }
 
     /// Whether a turn should claim, if it finds or makes room: it is time, or work has been flowing.
@@ -291,7 +299,7 @@ impl Pump {
 
     /// Starts a claimed job.
     pub(super) fn dispatch(&mut self, claim: Claim) {
-        let Claim { fence, job } = claim;
+        let Claim { fence, job, inputs } = claim;
         let job = Arc::new(job);
         let standing = self.standing.borrow().clone();
         if standing.right.is_cancelled() || standing.node != fence.node {
@@ -305,7 +313,14 @@ impl Pump {
         };
         self.counters.claimed.add(1);
         let leash = Arc::new(Leash::under(&standing.right));
-        let ctx = JobContext::new(fence, job.clone(), self.states.clone(), self.client.clone(), leash.token.clone());
+        let ctx = JobContext::new(
+            fence,
+            job.clone(),
+            inputs,
+            self.states.clone(),
+            self.client.clone(),
+            leash.token.clone(),
+        );
         self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
         let (task_ctx, task_leash) = (ctx.clone(), leash.clone());

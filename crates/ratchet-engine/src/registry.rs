@@ -14,6 +14,7 @@ use crate::context::JobContext;
 use crate::failure::Failure;
 use crate::inject::{Requirement, StateMap};
 use crate::job::{Job, JobDefaults};
+use crate::workflow::DataCondition;
 
 /// A kind and its handler, ready to be given to the builder. `jobs![…]` makes them.
 #[derive(Clone)]
@@ -98,6 +99,8 @@ pub(crate) struct Registry {
 pub(crate) struct Entry {
     pub(crate) queue: QueueName,
     pub(crate) blocking: bool,
+    /// Whether every node has it, whatever the application has registered.
+    pub(crate) internal: bool,
     pub(crate) handler: Arc<dyn Handler>,
 }
 
@@ -105,14 +108,15 @@ impl Registry {
     /// Refuses bad kinds and queues, a kind that is registered twice, and handlers whose state is missing.
     pub(crate) fn build(registrations: Vec<Registration>, states: &StateMap) -> Result<Self, StartError> {
         let mut registry = Self::default();
-        for registration in registrations {
+        let own = registrations.into_iter().map(|registration| (registration, false));
+        for (registration, internal) in own.chain(internal().into_iter().map(|registration| (registration, true))) {
             let Registration { kind, defaults, requires, handler } = registration;
             let kind = Kind::new(kind)?;
             let queue = defaults.queue.map(QueueName::new).transpose()?.unwrap_or_default();
             if let Some(missing) = requires.iter().find(|needed| !states.satisfies(needed)) {
                 return Err(StartError::MissingState { kind, type_name: missing.type_name() });
             }
-            let entry = Entry { queue, blocking: defaults.blocking, handler };
+            let entry = Entry { queue, blocking: defaults.blocking, internal, handler };
             if registry.entries.insert(kind.clone(), entry).is_some() {
                 return Err(StartError::DuplicateKind { kind });
             }
@@ -124,13 +128,25 @@ impl Registry {
         self.entries.get(kind)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Kind, &Entry)> {
-        self.entries.iter()
+    /// What the application has registered.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (&Kind, &Entry)> {
+        self.entries.iter().filter(|(_, entry)| !entry.internal)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    /// What every node has.
+    pub(crate) fn internal(&self) -> impl Iterator<Item = (&Kind, &Entry)> {
+        self.entries.iter().filter(|(_, entry)| entry.internal)
     }
+
+    /// Whether the application has registered nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.own().next().is_none()
+    }
+}
+
+/// What every node runs, whatever the application has registered.
+fn internal() -> Vec<Registration> {
+    vec![Registration::of::<DataCondition>()]
 }
 
 type HandlerFuture = Pin<Box<dyn Future<Output = Result<Option<JsonText>, Failure>> + Send>>;

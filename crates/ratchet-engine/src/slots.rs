@@ -17,6 +17,8 @@ pub(crate) struct PoolIndex(usize);
 #[derive(Debug)]
 pub(crate) struct SlotPools {
     pools: Vec<SlotPool>,
+    /// Room for the steps that Ratchet itself runs, in a queue of their own: no job of the application holds them up.
+    internal: SlotPool,
     /// Which pool is served first: another one each time, so that a busy queue cannot use up every claim.
     first: usize,
 }
@@ -29,15 +31,20 @@ struct SlotPool {
     taken: usize,
 }
 
+/// The queue of the steps that Ratchet itself runs.
+pub(crate) const INTERNAL_QUEUE: &str = "ratchet";
+const INTERNAL_SLOTS: usize = 10;
+const INTERNAL: PoolIndex = PoolIndex(usize::MAX);
+
 impl SlotPools {
     /// A pool for each queue and sort of handler. A node serves the queues that it was told to, and those that its
     /// kinds name; every kind may come in every queue.
     pub(crate) fn new(registry: &Registry, configured: &BTreeMap<QueueName, Slots>) -> Self {
         let mut queues: BTreeMap<QueueName, Slots> =
-            registry.iter().map(|(_, entry)| (entry.queue.clone(), Slots::default())).collect();
+            registry.own().map(|(_, entry)| (entry.queue.clone(), Slots::default())).collect();
         queues.extend(configured.iter().map(|(queue, slots)| (queue.clone(), *slots)));
         let kinds = |blocking: bool| -> Arc<[Kind]> {
-            registry.iter().filter(|(_, entry)| entry.blocking == blocking).map(|(kind, _)| kind.clone()).collect()
+            registry.own().filter(|(_, entry)| entry.blocking == blocking).map(|(kind, _)| kind.clone()).collect()
         };
         let (tasks, threads) = (kinds(false), kinds(true));
         let mut pools = Vec::new();
@@ -48,7 +55,13 @@ impl SlotPools {
                 }
             }
         }
-        Self { pools, first: 0 }
+        let internal = SlotPool {
+            queue: QueueName::new(INTERNAL_QUEUE).expect("it is a good name"),
+            kinds: registry.internal().map(|(kind, _)| kind.clone()).collect(),
+            slots: INTERNAL_SLOTS,
+            taken: 0,
+        };
+        Self { pools, internal, first: 0 }
     }
 
     pub(crate) fn queues(&self) -> impl Iterator<Item = &QueueName> {
@@ -59,13 +72,18 @@ impl SlotPools {
         self.pools.iter().map(|pool| pool.slots.saturating_sub(pool.taken)).sum()
     }
 
+    /// Whether there is room for the steps that Ratchet itself runs.
+    pub(crate) fn has_internal_room(&self) -> bool {
+        self.internal.taken < self.internal.slots
+    }
+
     pub(crate) fn total(&self) -> usize {
         self.pools.iter().map(|pool| pool.slots).sum()
     }
 
     /// Slots that hold a job: one that runs, or one whose end is not written yet.
     pub(crate) fn taken(&self) -> usize {
-        self.pools.iter().map(|pool| pool.taken).sum()
+        self.pools.iter().chain([&self.internal]).map(|pool| pool.taken).sum()
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a share of some thousands")]
@@ -74,21 +92,28 @@ impl SlotPools {
         (total - self.free()) as f64 / total as f64
     }
 
-    /// What there is room for.
-    pub(crate) fn request(&mut self, node: NodeId, config: &Config, probation: bool) -> ClaimRequest {
+    /// What there is room for; with the steps that Ratchet itself runs only if they are looked for, because every kind
+    /// more costs every claim.
+    pub(crate) fn request(&mut self, node: NodeId, config: &Config, probation: bool, internal: bool) -> ClaimRequest {
         self.first = (self.first + 1) % self.pools.len().max(1);
         let (later, sooner) = self.pools.split_at(self.first);
         let pools: Vec<Pool> = sooner
             .iter()
             .chain(later)
+            .chain(internal.then_some(&self.internal))
             .filter(|pool| pool.taken < pool.slots)
             .map(|pool| Pool { queue: pool.queue.clone(), kinds: pool.kinds.clone(), free: pool.slots - pool.taken })
             .collect();
-        ClaimRequest { node, pools, limit: config.claim_max.min(self.free()), probation, boost: config.boost }
+        let limit = config.claim_max.min(pools.iter().map(|pool| pool.free).sum());
+        ClaimRequest { node, pools, limit, probation, boost: config.boost }
     }
 
     /// Takes a slot for a claimed job; `None` if it belongs to no pool, which a store never hands out.
     pub(crate) fn take(&mut self, queue: &QueueName, kind: &Kind) -> Option<PoolIndex> {
+        if self.internal.queue == *queue && self.internal.kinds.contains(kind) {
+            self.internal.taken += 1;
+            return Some(INTERNAL);
+        }
         let at = self.pools.iter().position(|pool| pool.queue == *queue && pool.kinds.contains(kind))?;
         self.pools[at].taken += 1;
         Some(PoolIndex(at))
@@ -96,13 +121,17 @@ impl SlotPools {
 
     /// Takes a slot again that was given back for a look at how much room there will be.
     pub(crate) fn retake(&mut self, pool: PoolIndex) {
-        self.pools[pool.0].taken += 1;
+        self.pool(pool).taken += 1;
     }
 
     pub(crate) fn give_back(&mut self, pool: PoolIndex) {
-        let pool = &mut self.pools[pool.0];
+        let pool = self.pool(pool);
         debug_assert!(pool.taken > 0, "a slot is given back once");
         pool.taken = pool.taken.saturating_sub(1);
+    }
+
+    fn pool(&mut self, index: PoolIndex) -> &mut SlotPool {
+        if index == INTERNAL { &mut self.internal } else { &mut self.pools[index.0] }
     }
 }
 
@@ -131,7 +160,7 @@ mod tests {
         let config = Config::default();
         let node = crate::new_node_id();
         let mut firsts: Vec<String> =
-            (0..3).map(|_| slots.request(node, &config, false).pools[0].queue.to_string()).collect();
+            (0..3).map(|_| slots.request(node, &config, false, false).pools[0].queue.to_string()).collect();
         firsts.sort();
         assert_eq!(firsts, ["a", "b", "default"]);
     }

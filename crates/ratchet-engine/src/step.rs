@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use ratchet_core::{Backoff, InvalidInput, JobSpec, Principal, Priority, QueueName, ResourceName, Tag};
+use ratchet_core::{
+    Backoff, BusinessKey, Due, InvalidInput, JobSpec, NewJob, Principal, Priority, QueueName, ResourceName, Tag,
+};
 
+use crate::ids::new_job_id;
 use crate::job::{Job, spec_of};
 
 /// A job with options of its own, to be submitted by another job's end.
@@ -12,11 +15,13 @@ use crate::job::{Job, spec_of};
 #[derive(Debug, Clone)]
 pub struct Step {
     pub(crate) spec: Result<JobSpec, InvalidInput>,
+    delay: Duration,
+    business_key: Option<BusinessKey>,
 }
 
 impl Step {
     pub(crate) fn of<J: Job>(job: &J) -> Self {
-        Self { spec: spec_of(job) }
+        Self { spec: spec_of(job), delay: Duration::ZERO, business_key: None }
     }
 
     /// Applies an option; the first that is refused is reported at submit.
@@ -26,6 +31,28 @@ impl Step {
         {
             self.spec = Err(refused);
         }
+    }
+}
+
+impl Step {
+    /// The job to store, if it stands for itself: a step of a chain or a workflow, a child of a batch.
+    pub(crate) fn into_job(self) -> Result<NewJob, InvalidInput> {
+        let mut job = NewJob::new(new_job_id(), self.spec?);
+        job.due = Due::After(self.delay);
+        job.business_key = self.business_key;
+        Ok(job)
+    }
+
+    /// What to do, if it becomes a job only later, as a callback does. It begins at once and holds no key.
+    pub(crate) fn into_spec(self) -> Result<JobSpec, InvalidInput> {
+        let spec = self.spec?;
+        if !self.delay.is_zero() {
+            return Err(InvalidInput::new("delay", "is for steps of chains and workflows; a callback begins at once"));
+        }
+        if self.business_key.is_some() {
+            return Err(InvalidInput::new("business_key", "is for steps of chains and workflows; a callback holds none"));
+        }
+        Ok(spec)
     }
 }
 
@@ -117,6 +144,25 @@ pub struct StepOptions {
 }
 
 spec_options!(pub StepOptions, step);
+
+impl StepOptions {
+    /// Due this long after the step before has ended.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.step.delay = delay;
+        self
+    }
+
+    /// While this step is live, also while it waits, no other job with this key is accepted.
+    #[must_use]
+    pub fn business_key(mut self, key: impl AsRef<str>) -> Self {
+        match BusinessKey::new(key) {
+            Ok(key) => self.step.business_key = Some(key),
+            Err(refused) => self.step.spec = Err(refused),
+        }
+        self
+    }
+}
 
 /// Gives a job options where it stands: `refund(invoice).with(|step| step.max_retries(3))`.
 pub trait JobExt: Job {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ratchet_core::{
-    Clock, Fence, InvalidInput, JobRecord, JobSpec, JobState, JobType, JsonText, Kind, MemoryStore, Tag,
+    Clock, Fence, Input, InvalidInput, JobRecord, JobSpec, JobState, JobType, JsonText, Kind, MemoryStore, Tag, limits,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,7 @@ pub struct TestContext {
     attempt: u32,
     params: Vec<(String, String)>,
     tags: Vec<String>,
+    inputs: Vec<Result<JsonText, InvalidInput>>,
     states: StateMap,
     token: CancellationToken,
 }
@@ -41,6 +42,7 @@ impl JobContext {
             attempt: 1,
             params: Vec::new(),
             tags: Vec::new(),
+            inputs: Vec::new(),
             states: StateMap::default(),
             token: CancellationToken::new(),
         }
@@ -72,6 +74,12 @@ impl TestContext {
         self
     }
 
+    /// After a step with this result; may be given several times.
+    pub fn after(mut self, result: &impl serde::Serialize) -> Self {
+        self.inputs.push(JsonText::encode("result", result, limits::RESULT_BYTES_MAX));
+        self
+    }
+
     /// With this state.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.insert(value);
@@ -97,7 +105,13 @@ impl TestContext {
         job.attempts = self.attempt - 1;
         job.picked_by = Some(fence.node);
         job.picked_at = Some(now);
+        let mut inputs = Vec::with_capacity(self.inputs.len());
+        for result in self.inputs {
+            let (job_id, kind, step) = (new_job_id(), Kind::new("before")?, None);
+            let (state, result) = (JobState::Succeeded, Some(result?));
+            inputs.push(Input { job_id, kind, step, state, result, error: None });
+        }
         let client = Client::new(MemoryStore::new(Arc::new(SystemClock)));
-        Ok(JobContext::new(fence, Arc::new(job), Arc::new(self.states), client, self.token))
+        Ok(JobContext::new(fence, Arc::new(job), inputs, Arc::new(self.states), client, self.token))
     }
 }

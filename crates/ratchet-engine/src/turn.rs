@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::store::Turn;
-use ratchet_core::{ErrorKind, Settled, Settlement, StoreError};
+use ratchet_core::{ErrorKind, Flow, FollowedBy, Settled, Settlement, StoreError};
 
 use tracing::Instrument;
 
@@ -13,6 +13,8 @@ use crate::pump::{EndedAttempt, Pump};
 
 /// Settlements in one transaction.
 const SETTLE_TOGETHER: usize = 500;
+/// How often a node looks for the steps that Ratchet itself runs, if nothing tells it of one.
+const LOOK_INSIDE_EVERY: Duration = Duration::from_secs(1);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
@@ -21,8 +23,12 @@ impl Pump {
     pub(super) async fn turn(&mut self) {
         let now = Instant::now();
         let count = self.settlements.len().min(SETTLE_TOGETHER);
-        let wanted = self.is_time_to_claim(now).then(|| self.claim_request(count));
+        let internal = self.looks_inside(now);
+        let wanted = self.is_time_to_claim(now).then(|| self.claim_request(count, internal));
         let request = wanted.filter(|request| request.limit > 0);
+        if request.is_some() && internal {
+            self.timers.internal = now + LOOK_INSIDE_EVERY;
+        }
         self.counters.turns.add(1);
         let room = request.as_ref().map_or(0, |request| request.limit);
         let span = tracing::debug_span!("job.turn", settle = count, claim = room);
@@ -36,7 +42,7 @@ impl Pump {
     }
 
     /// Room counts the slots that the settlements of this turn will free.
-    fn claim_request(&mut self, settling: usize) -> ClaimRequest {
+    fn claim_request(&mut self, settling: usize, internal: bool) -> ClaimRequest {
         // Those that may have to be asked about once more keep their slots for now.
         let frees = |ended: &&EndedAttempt| ended.thread.is_none() && ended.own_commit.is_none();
         let freed: Vec<_> = self.ended[..settling].iter().filter(frees).map(|ended| ended.pool).collect();
@@ -45,7 +51,7 @@ impl Pump {
         }
         let on_probation = self.running.values().any(|running| running.job.crash_count > 0)
             || self.ended[settling..].iter().any(|ended| ended.job.crash_count > 0);
-        let request = self.slots.request(self.standing.borrow().node, &self.config, !on_probation);
+        let request = self.slots.request(self.standing.borrow().node, &self.config, !on_probation, internal);
         for pool in freed {
             self.slots.retake(pool);
         }
@@ -73,7 +79,9 @@ impl Pump {
                 Settled::Applied | Settled::AlreadyApplied => {
                     self.counters.settled.add(1);
                     self.client.bus().publish_settled(&ended.job, &settlement, ended.defer);
-                    follow_up |= !settlement.new_jobs.is_empty();
+                    // What the handler's own transaction has released, nobody here has told us.
+                    let unseen = settled == Settled::AlreadyApplied && ended.job.flow.has(Flow::DEPENDANTS);
+                    follow_up |= unseen || !settlement.new_jobs.is_empty();
                     for job in &settlement.new_jobs {
                         // What runs here is claimed here, at once; others need to know only of what does not.
                         if self.runner.registry.get(&job.spec.kind).is_none() {
@@ -90,6 +98,16 @@ impl Pump {
                 }
             }
             self.free_slot(ended.pool, ended.thread);
+        }
+        if !turn.followed.is_empty() {
+            follow_up |= self.client.followed(&turn.followed, None);
+            for released in turn.followed.iter().filter(|one| one.what == FollowedBy::Released) {
+                match self.runner.registry.get(&released.kind) {
+                    Some(entry) if entry.internal => self.timers.internal = Instant::now(),
+                    Some(_) => {}
+                    None => self.client.announce(released.priority),
+                }
+            }
         }
         // Rescheduled jobs have a time that nobody has looked at.
         self.ask_due_soon();
@@ -193,7 +211,7 @@ impl Pump {
     pub(super) async fn ask_next_due(&mut self) {
         self.timers.ask_due = None;
         self.timers.asked_due = Instant::now();
-        let request = self.claim_request(0);
+        let request = self.claim_request(0, true);
         let asked = self.store.next_due(&request);
         match within(self.config.store_deadline, "asking for the next due time", asked).await {
             Ok(due) => self.timers.due = due.map(|wait| Instant::now() + wait),

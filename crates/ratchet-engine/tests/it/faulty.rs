@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ratchet_core::claim::ClaimRequest;
+use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::*;
@@ -196,6 +197,8 @@ delegated!(QueryStore {
     fn list(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<JobRecord>;
     fn count_by_state() -> StateCounts;
     fn attempts(id: JobId) -> Vec<AttemptRecord>;
+    fn workflow(id: JobId) -> Option<Workflow>;
+    fn edges_from(ids: &[JobId]) -> Vec<Edge>;
     fn alert_count(id: JobId) -> u64;
 });
 

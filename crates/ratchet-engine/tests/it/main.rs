@@ -13,3 +13,4 @@ mod start;
 mod support;
 mod vitals;
 mod wakeups;
+mod workflows;

@@ -1,0 +1,202 @@
+use std::collections::BTreeMap;
+
+use ratchet_core::flow::{Condition, Join};
+use ratchet_core::store::{SubmitUnit, Submitted};
+use ratchet_core::{IdempotencyKey, InvalidInput, NewJob, StepName, StoreError};
+
+use super::branch::{IntoBranch, When};
+use super::handle::WorkflowHandle;
+use super::plan::{Place, Plan};
+use crate::client::Client;
+use crate::enqueue::{SubmitError, Waking};
+use crate::step::{IntoStep, Step};
+
+/// A workflow of any shape that is about to be submitted; nothing happens before [`submit`](Self::submit).
+///
+/// Steps have names, and edges say which follows which. A step without edges into it runs first; one with several waits for
+/// all of them ([`Join::All`]), or for as many as come ([`join`](Self::join)).
+///
+/// ```
+/// use ratchet_engine::{Client, Failure, Job, JobContext, result};
+/// # use ratchet_core::MemoryStore;
+/// # use serde::{Deserialize, Serialize};
+/// # macro_rules! job { ($name:ident, $kind:literal) => {
+/// #     #[derive(Serialize, Deserialize)] struct $name;
+/// #     impl Job for $name {
+/// #         const KIND: &'static str = $kind;
+/// #         type Output = u64;
+/// #         async fn run(self, _: JobContext) -> Result<u64, Failure> { Ok(1) }
+/// #     }
+/// # } }
+/// # job!(Fetch, "fetch"); job!(Resize, "resize"); job!(Read, "read"); job!(Publish, "publish");
+/// # async fn example(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let handle = client
+///     .workflow()
+///     .step("fetch", Fetch)
+///     .step("resize", Resize)
+///     .step("read", Read)
+///     .step("publish", Publish)
+///     .edge("fetch", "resize")
+///     .edge_when("fetch", "read", result("").more_than(0))
+///     .edge("resize", "publish")
+///     .edge("read", "publish")
+///     .submit()
+///     .await?;
+/// println!("{:?}", handle.status().await?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is submitted before .submit()"]
+pub struct WorkflowBuilder {
+    client: Client,
+    steps: Vec<(String, Step)>,
+    edges: Vec<(String, String, When)>,
+    joins: Vec<(String, Join)>,
+    exclusive: Vec<String>,
+    idempotency_key: Option<Result<IdempotencyKey, InvalidInput>>,
+}
+
+impl WorkflowBuilder {
+    pub(crate) fn new(client: Client) -> Self {
+        let (steps, edges, joins, exclusive) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { client, steps, edges, joins, exclusive, idempotency_key: None }
+    }
+
+    /// Adds a step under a name of its own: at most 64 characters.
+    pub fn step(mut self, name: impl Into<String>, step: impl IntoStep) -> Self {
+        self.steps.push((name.into(), step.into_step()));
+        self
+    }
+
+    /// `to` follows if `from` succeeds.
+    pub fn edge(self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.push(from, to, When::data(Condition::Success))
+    }
+
+    /// `to` follows if `from` fails for good.
+    pub fn edge_on_failure(self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.push(from, to, When::data(Condition::Failure))
+    }
+
+    /// `to` follows whatever comes of `from`, unless it is cancelled.
+    pub fn edge_always(self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.push(from, to, When::data(Condition::Finished))
+    }
+
+    /// `to` follows if `from` succeeds and its result is so. The type of that result is not checked here: a condition that
+    /// cannot read it fails.
+    pub fn edge_when<T>(
+        self,
+        from: impl Into<String>,
+        to: impl Into<String>,
+        condition: impl IntoBranch<T>,
+    ) -> Self {
+        self.push(from, to, condition.into_branch())
+    }
+
+    /// Of the edges from this step at most one is followed: the first that holds, by priority and then in their order.
+    pub fn exclusive(mut self, from: impl Into<String>) -> Self {
+        self.exclusive.push(from.into());
+        self
+    }
+
+    /// When a step with several edges into it runs; [`Join::All`] unless said otherwise.
+    pub fn join(mut self, step: impl Into<String>, join: Join) -> Self {
+        self.joins.push((step.into(), join));
+        self
+    }
+
+    /// Of all submits with this key the first counts; the others get its handle.
+    pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
+        self.idempotency_key = Some(IdempotencyKey::new(key));
+        self
+    }
+
+    fn push(mut self, from: impl Into<String>, to: impl Into<String>, when: When) -> Self {
+        self.edges.push((from.into(), to.into(), when));
+        self
+    }
+
+    /// Stores all steps in one transaction.
+    ///
+    /// # Errors
+    /// [`SubmitError::Invalid`] names the step, the edge or the field that is wrong: a name that is used twice or that no
+    /// step has, edges that run in a circle, an option out of bounds. Nothing is written then. The rest is as for
+    /// [`Enqueue::submit`](crate::Enqueue::submit).
+    pub async fn submit(self) -> Result<WorkflowHandle, SubmitError> {
+        let client = self.client.clone();
+        let (unit, names) = self.into_unit()?;
+        let waking = Waking::of_ready(&unit.jobs);
+        let first = unit.jobs[0].id;
+        let outcome = client.submitter().submit(unit).await?;
+        client.submitted(waking);
+        if let Some(Submitted::Existing(earlier)) = outcome.first() {
+            return existing(client, *earlier).await;
+        }
+        let steps = names.into_iter().map(|(name, place)| (name, outcome[place].id())).collect();
+        Ok(WorkflowHandle::new(client, first, steps, false))
+    }
+
+    fn into_unit(self) -> Result<(SubmitUnit, BTreeMap<String, Place>), InvalidInput> {
+        let Self { steps, edges, joins, exclusive, idempotency_key, .. } = self;
+        if steps.is_empty() {
+            return Err(InvalidInput::new("workflow", "has no steps; add one with .step(name, job)"));
+        }
+        ratchet_core::limits::check_submit_count(steps.len())?;
+        let mut places = BTreeMap::new();
+        let mut jobs: Vec<NewJob> = Vec::with_capacity(steps.len());
+        for (name, step) in steps {
+            let step_name = StepName::new(&name)?;
+            let named = |e: InvalidInput| InvalidInput::new(format!("step {name:?}.{}", e.field()), e.problem());
+            let mut job = step.into_job().map_err(named)?;
+            job.check().map_err(named)?;
+            job.step = Some(step_name);
+            if places.insert(name.clone(), jobs.len()).is_some() {
+                return Err(InvalidInput::new(format!("step {name:?}"), "is there twice; every step needs its own name"));
+            }
+            jobs.push(job);
+        }
+        if let Some(key) = idempotency_key {
+            jobs[0].idempotency_key = Some(key?);
+        }
+        let alone = jobs.len() > 1 && edges.is_empty();
+        if alone {
+            let problem = "has steps without an edge between them; jobs that do not hang together go by submit_all";
+            return Err(InvalidInput::new("workflow", problem));
+        }
+        let mut plan = Plan::new(jobs);
+        let place = |field: &str, name: &str| {
+            let known = places.get(name).copied();
+            known.ok_or_else(|| InvalidInput::new(field, format!("names step {name:?}, which this workflow does not have")))
+        };
+        for (name, join) in joins {
+            let at = place("join", &name)?;
+            if join == Join::Any {
+                plan.join_any(at);
+            }
+        }
+        for name in &exclusive {
+            place("exclusive", name)?;
+        }
+        for (from, to, when) in edges {
+            let field = format!("edge {from:?} -> {to:?}");
+            let (parent, child) = (place(&field, &from)?, place(&field, &to)?);
+            plan.link(parent, child, when, exclusive.contains(&from));
+        }
+        Ok((plan.unit()?, places))
+    }
+}
+
+/// The workflow that an earlier submit with the same idempotency key made.
+async fn existing(client: Client, earlier: ratchet_core::JobId) -> Result<WorkflowHandle, SubmitError> {
+    let missing = || {
+        let problem = format!("the workflow of an earlier submit with the same key, {earlier}, was deleted since");
+        StoreError::new(ratchet_core::ErrorKind::NotFound, "submitting a workflow", problem)
+    };
+    let id = client.find(earlier).await?.and_then(|job| job.workflow).unwrap_or(earlier);
+    let workflow = client.store().workflow(id).await?.ok_or_else(missing)?;
+    let named = |step: &ratchet_core::flow::WorkflowStep| Some((step.step.as_ref()?.as_str().to_owned(), step.id));
+    let steps = workflow.steps.iter().filter_map(named).collect();
+    Ok(WorkflowHandle::new(client, id, steps, true))
+}

@@ -1,0 +1,20 @@
+//! Jobs that follow each other: chains, branches, and workflows of any shape.
+//!
+//! Everything here ends in one [`SubmitUnit`](ratchet_core::store::SubmitUnit): all steps are stored at submit, and what is
+//! released or cancelled is decided by the store with each step's end.
+
+mod branch;
+mod builder;
+mod condition;
+mod handle;
+mod plan;
+mod prev;
+
+pub use branch::{IntoBranch, ResultAt, When, result};
+pub use builder::WorkflowBuilder;
+pub use condition::{ConditionStep, ResultCondition, condition_registration_of};
+pub use handle::WorkflowHandle;
+pub use prev::{FromPrev, Prev};
+
+pub(crate) use condition::{DataCondition, is_condition};
+pub(crate) use plan::Plan;
