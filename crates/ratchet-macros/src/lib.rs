@@ -5,6 +5,7 @@
 
 use proc_macro::TokenStream;
 
+mod condition;
 mod duration;
 mod job;
 mod job_error;
@@ -45,6 +46,7 @@ mod problems;
 /// | `&JobContext` or `JobContext` | the running attempt; at most one |
 /// | `State<T>` | a value that was given to the builder |
 /// | `#[state] name: Alias` | the same, where the type is an alias of a `State<T>` |
+/// | `Prev<T>` | the result of the step before, in a chain or a workflow; at most one |
 /// | anything else | payload: owned, named, and able to go through serde |
 ///
 /// A payload parameter may carry `#[serde(…)]`, which goes to its field. Jobs outlive deployments: give a parameter
@@ -70,6 +72,38 @@ mod problems;
 #[proc_macro_attribute]
 pub fn job(options: TokenStream, item: TokenStream) -> TokenStream {
     job::expand(options.into(), item.into()).into()
+}
+
+/// Makes a condition of a function that judges a job's result, for `.when(…)`.
+///
+/// ```
+/// use ratchet::prelude::*;
+/// # #[derive(serde::Serialize, serde::Deserialize)]
+/// # pub struct Receipt { cents: u64 }
+/// # #[job] async fn charge() -> Receipt { Receipt { cents: 1 } }
+/// # #[job] async fn audit(receipt: Prev<Receipt>) { let _ = receipt.cents; }
+///
+/// /// Large sums are looked at by a person.
+/// #[condition]
+/// fn is_large(receipt: &Receipt) -> bool {
+///     receipt.cents >= 100_000
+/// }
+///
+/// # fn example(client: &ratchet::Client) {
+/// let submit = client.enqueue(charge()).when(is_large, audit());
+/// # drop(submit);
+/// # }
+/// # let _ = (jobs![charge, audit], conditions![is_large]);
+/// assert!(!is_large::call(&Receipt { cents: 7 }));
+/// ```
+///
+/// The function takes the result, by reference or by value, and returns `bool` or a `Result<bool, E>`. The compiler checks
+/// that it is used on jobs whose result is of that type. It is stored by its name and asked on a node that has it: name it in
+/// `.jobs(conditions![is_large])`. `name = "…"` gives it another name than the function's, `crate = "path"` says where the
+/// `ratchet` crate is.
+#[proc_macro_attribute]
+pub fn condition(options: TokenStream, item: TokenStream) -> TokenStream {
+    condition::expand(options.into(), item.into()).into()
 }
 
 /// Lets an error say which of its cases are not worth another attempt.

@@ -53,6 +53,7 @@
 //! | only submit and steer them | [`Ratchet::client`] |
 //! | submit with options | [`Client::enqueue`], [`Enqueue`] |
 //! | follow a job and read its result | [`JobHandle`] |
+//! | let jobs follow each other | [`Enqueue::then`], [`Enqueue::when`], [`Client::workflow`], [`Prev`], [`#[condition]`](macro@condition) |
 //! | submit or complete in a transaction of your own | `SubmitIn` and `CompleteIn` in `ratchet::sqlite`, `ratchet::postgres`, `ratchet::mysql` |
 //! | hear what happens | [`Client::events`], [`JobEvent`] |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
@@ -102,6 +103,8 @@ pub use ratchet_engine::State;
 #[cfg(feature = "macros")]
 pub use ratchet_macros::JobError;
 #[cfg(feature = "macros")]
+pub use ratchet_macros::condition;
+#[cfg(feature = "macros")]
 pub use ratchet_macros::job;
 
 // Running them.
@@ -113,6 +116,8 @@ pub use ratchet_engine::Slots;
 pub use ratchet_engine::StartError;
 pub use ratchet_engine::Stats;
 pub use ratchet_engine::TestContext;
+pub use ratchet_engine::condition_registration_of;
+pub use ratchet_engine::conditions;
 pub use ratchet_engine::jobs;
 pub use ratchet_engine::registration_of;
 
@@ -126,6 +131,25 @@ pub use ratchet_engine::ResultError;
 pub use ratchet_engine::Step;
 pub use ratchet_engine::StepOptions;
 pub use ratchet_engine::SubmitError;
+
+// Letting them follow each other.
+pub use ratchet_core::Edge;
+pub use ratchet_core::Input;
+pub use ratchet_core::StepName;
+pub use ratchet_core::flow;
+pub use ratchet_core::flow::Condition;
+pub use ratchet_core::flow::Join;
+pub use ratchet_core::flow::WorkflowState;
+pub use ratchet_engine::ConditionStep;
+pub use ratchet_engine::FromPrev;
+pub use ratchet_engine::IntoBranch;
+pub use ratchet_engine::Prev;
+pub use ratchet_engine::ResultAt;
+pub use ratchet_engine::ResultCondition;
+pub use ratchet_engine::When;
+pub use ratchet_engine::WorkflowBuilder;
+pub use ratchet_engine::WorkflowHandle;
+pub use ratchet_engine::result;
 
 // Hearing of them.
 pub use ratchet_core::DeferReason;

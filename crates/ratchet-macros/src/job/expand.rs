@@ -62,7 +62,7 @@ impl JobItem {
     fn fields(&self) -> impl Iterator<Item = (&Ident, &Type, &[Attribute])> {
         self.params.iter().filter_map(|param| match &param.role {
             Role::Payload { name, attrs } => Some((name, &*param.typed.ty, attrs.as_slice())),
-            Role::Context { .. } | Role::State => None,
+            Role::Context { .. } | Role::State | Role::Prev => None,
         })
     }
 
@@ -203,6 +203,13 @@ impl JobItem {
                 Role::Context { by_reference: true } => quote!(&__ctx),
                 Role::Context { by_reference: false } => quote!(__ctx),
                 Role::Payload { name, .. } => quote!(self.#name),
+                Role::Prev => {
+                    let variable = format_ident!("__prev_{at}");
+                    let ty = &param.typed.ty;
+                    let from = quote_spanned!(located(ty)=> <#ty as #private::FromPrev>::from_prev);
+                    states.extend(quote!(let #variable = #from(&__ctx)?;));
+                    quote!(#variable)
+                }
                 Role::State => {
                     let variable = format_ident!("__state_{at}");
                     let of = self.state_function(&param.typed, "of");

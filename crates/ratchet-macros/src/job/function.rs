@@ -66,6 +66,8 @@ pub(crate) enum Role {
     Context { by_reference: bool },
     /// `State<T>`.
     State,
+    /// `Prev<T>`.
+    Prev,
     /// Stored with the job, under this name and with these attributes.
     Payload { name: Ident, attrs: Vec<Attribute> },
 }
@@ -136,6 +138,12 @@ pub(crate) fn params(sig: &Signature, problems: &mut Problems) -> Vec<Param> {
             problems.at(typed, "a job has one context; remove this parameter");
             continue;
         }
+        let is_prev = |param: &Param| matches!(param.role, Role::Prev);
+        if is_prev(&param) && params.iter().any(is_prev) {
+            let text = "a job has one `Prev`; after several steps it is a tuple: `Prev<(A, B)>`";
+            problems.at(typed, text);
+            continue;
+        }
         params.push(param);
     }
     if let Some(variadic) = &sig.variadic {
@@ -166,6 +174,7 @@ fn param(mut typed: PatType) -> syn::Result<Param> {
             return Ok(Param { typed, role: Role::Context { by_reference: false } });
         }
         Some(last) if is_state(last) => return Ok(Param { typed, role: Role::State }),
+        Some(last) if is_prev(last) => return Ok(Param { typed, role: Role::Prev }),
         _ => {}
     }
     if let Type::Reference(reference) = ungrouped(&typed.ty) {
@@ -257,6 +266,13 @@ fn last_segment(ty: &Type) -> Option<&PathSegment> {
     }
 }
 
+/// `Prev<T>`, as above.
+fn is_prev(last: &PathSegment) -> bool {
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
+    let mut arguments = arguments.args.iter();
+    last.ident == "Prev" && matches!((arguments.next(), arguments.next()), (Some(GenericArgument::Type(_)), None))
+}
+
 /// `State<T>`; a type called `State` without a parameter is somebody else's.
 fn is_state(last: &PathSegment) -> bool {
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
@@ -316,6 +332,7 @@ mod tests {
             Role::Context { by_reference: true } => "&ctx".to_owned(),
             Role::Context { by_reference: false } => "ctx".to_owned(),
             Role::State => "state".to_owned(),
+            Role::Prev => "prev".to_owned(),
             Role::Payload { name, .. } => name.to_string(),
         };
         (params.iter().map(role).collect(), problems.to_compile_errors().to_string())
@@ -335,6 +352,7 @@ mod tests {
         check("#[state] gateway: Alias", &["state"]);
         check("mut a: String, r#type: u8", &["a", "r#type"]);
         check("to: State, from: geo::State<A, B>", &["to", "from"]);
+        check("a: u8, before: ratchet::Prev<(A, B)>, prev: Prev", &["a", "prev", "prev"]);
         check("name: Cow<'static, str>, job: <X as Y>::JobContext", &["name", "job"]);
     }
 

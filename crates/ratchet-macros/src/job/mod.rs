@@ -2,7 +2,7 @@
 
 mod expand;
 mod function;
-mod name;
+pub(crate) mod name;
 mod options;
 
 pub(crate) use expand::expand;
