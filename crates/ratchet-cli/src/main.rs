@@ -9,6 +9,7 @@ mod output;
 mod queues;
 mod session;
 mod times;
+mod workflows;
 
 use std::process::ExitCode;
 
@@ -58,6 +59,9 @@ enum Command {
         #[command(subcommand)]
         command: Option<queues::Command>,
     },
+    /// Look at workflows and cancel them
+    #[command(subcommand)]
+    Workflows(workflows::Command),
     /// List the nodes that run jobs
     Nodes,
 }
@@ -81,6 +85,7 @@ async fn run(session: &Session, command: Command) -> Result<Exit> {
         Command::Migrate => migrate::run(session).await,
         Command::Jobs(command) => jobs::run(session, command).await,
         Command::Queues { command } => queues::run(session, command).await,
+        Command::Workflows(command) => workflows::run(session, command).await,
         Command::Nodes => nodes::run(session).await,
     }
 }

@@ -3,8 +3,8 @@
 use crate::Case;
 use crate::broken::Flaw;
 use crate::{
-    claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races, random, replace,
-    retry, settle, submit, texts, walk, workflows,
+    branches, claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races, random,
+    replace, retry, revivals, settle, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -251,19 +251,19 @@ macro_rules! list_cases {
         workflows::a_join_whose_parents_end_in_one_turn_is_released_once [LosesEdges],
         workflows::the_failure_of_one_parent_cancels_a_join [LosesEdges, IgnoresConditions, JoinsAny],
         workflows::a_join_of_any_runs_after_all_have_ended_if_one_edge_held [LosesEdges, JoinsAll, IgnoresConditions],
-        workflows::branches_follow_success_failure_and_the_end [LosesEdges, IgnoresConditions],
-        workflows::branches_follow_the_value_of_a_result [LosesEdges, IgnoresConditions, LosesResult],
-        workflows::of_exclusive_branches_one_is_taken [LosesEdges, LosesEdgeOptions],
-        workflows::a_condition_that_cannot_be_told_fails_its_step [LosesEdges, IgnoresConditions],
-        workflows::a_claim_carries_what_came_of_the_jobs_before [ForgetsInputs, LosesResult],
-        workflows::a_branch_for_a_failure_knows_the_error [ForgetsInputs, LosesEdges],
-        workflows::a_retry_revives_what_the_failure_had_cancelled [LosesEdges, RevivesNothing],
-        workflows::a_retry_is_refused_while_another_job_holds_a_key_of_what_it_would_revive [
+        branches::branches_follow_success_failure_and_the_end [LosesEdges, IgnoresConditions],
+        branches::branches_follow_the_value_of_a_result [LosesEdges, IgnoresConditions, LosesResult],
+        branches::of_exclusive_branches_one_is_taken [LosesEdges, LosesEdgeOptions],
+        branches::a_condition_that_cannot_be_told_fails_its_step [LosesEdges, IgnoresConditions],
+        branches::a_claim_carries_what_came_of_the_jobs_before [ForgetsInputs, LosesResult],
+        branches::a_branch_for_a_failure_knows_the_error [ForgetsInputs, LosesEdges],
+        revivals::a_retry_revives_what_the_failure_had_cancelled [LosesEdges, RevivesNothing],
+        revivals::a_retry_is_refused_while_another_job_holds_a_key_of_what_it_would_revive [
             LosesEdges, ForgetsBusinessKeys,
         ],
-        workflows::a_join_comes_back_when_the_last_of_its_failed_parents_is_retried [LosesEdges, JoinsAny, RevivesNothing],
-        workflows::what_a_person_cancelled_is_not_revived [RevivesNothing],
-        workflows::a_branch_that_has_run_does_not_run_again [LosesEdges],
+        revivals::a_join_comes_back_when_the_last_of_its_failed_parents_is_retried [LosesEdges, JoinsAny, RevivesNothing],
+        revivals::what_a_person_cancelled_is_not_revived [RevivesNothing],
+        branches::a_branch_that_has_run_does_not_run_again [LosesEdges],
         workflows::a_steps_delay_begins_with_its_release [LosesEdges, LosesDelay],
         workflows::a_released_step_counts_as_waiting_since_its_release [LosesEdges],
         workflows::a_workflow_is_stored_as_a_whole_or_not_at_all [SplitsUnits, ForgetsBusinessKeys],
@@ -273,7 +273,8 @@ macro_rules! list_cases {
         workflows::a_replaced_step_takes_its_followers_along [LosesEdges],
         workflows::a_thousand_steps_are_stored_at_once_and_cancelled_with_their_root [LosesEdges],
         workflows::two_parents_that_end_at_the_same_time_release_a_join_once [LosesEdges],
-        workflows::an_end_and_a_retry_at_the_same_time_leave_no_join_stuck [LosesEdges, RevivesNothing],
+        revivals::an_end_and_a_retry_at_the_same_time_leave_no_join_stuck [LosesEdges, RevivesNothing],
+        workflows::workflows_are_listed_newest_first_page_by_page [LosesEdges],
         workflows::children_are_listed_by_their_parent [IgnoresFilters],
     } };
 }

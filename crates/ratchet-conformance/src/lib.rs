@@ -27,6 +27,7 @@ pub mod broken;
 pub mod coordinator;
 
 mod bench;
+mod branches;
 mod cases;
 
 mod claim;
@@ -44,6 +45,7 @@ mod races;
 mod random;
 mod replace;
 mod retry;
+mod revivals;
 mod settle;
 mod submit;
 mod texts;

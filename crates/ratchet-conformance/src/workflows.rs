@@ -1,33 +1,32 @@
 //! Jobs that hang on each other: releases, cascades, joins, branches, revivals.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ratchet_core::error::ErrorKind;
 use ratchet_core::flow::{Condition, Edge, EdgeState, Join, Operator, ResultTest, WorkflowState};
 use ratchet_core::store::{SubmitUnit, Submitted};
-use ratchet_core::{
-    Claim, Due, Flow, FollowedBy, JobId, JobState, JobType, JsonText, NewJob, Settled, StepName, Store,
-};
+use ratchet_core::{Claim, Due, Flow, FollowedBy, JobId, JobState, JobType, NewJob, Settled, StepName, Store};
 use serde_json::json as value;
 
 use crate::bench::{
-    Bench, KIND, assert_about, assert_refused, business_key, failure, ids, json, mins, new_id, spec, success,
-    success_with, work, work_once, work_with_key,
+    Bench, assert_about, assert_refused, business_key, failure, ids, json, mins, new_id, success, success_with, work,
+    work_once, work_with_key,
 };
 
 /// A workflow to be.
-struct Plan {
-    jobs: Vec<NewJob>,
-    edges: Vec<Edge>,
+pub(crate) struct Plan {
+    pub(crate) jobs: Vec<NewJob>,
+    pub(crate) edges: Vec<Edge>,
 }
 
 impl Plan {
     /// So many jobs without edges; the first is the workflow's id.
-    fn of(count: usize) -> Self {
+    pub(crate) fn of(count: usize) -> Self {
         Self::from((0..count).map(|_| work()).collect())
     }
 
-    fn from(mut jobs: Vec<NewJob>) -> Self {
+    pub(crate) fn from(mut jobs: Vec<NewJob>) -> Self {
         let workflow = jobs[0].id;
         for job in &mut jobs {
             job.workflow = Some(workflow);
@@ -35,7 +34,7 @@ impl Plan {
         Self { jobs, edges: Vec::new() }
     }
 
-    fn edge(mut self, parent: usize, child: usize, condition: Condition) -> Self {
+    pub(crate) fn edge(mut self, parent: usize, child: usize, condition: Condition) -> Self {
         let order = u32::try_from(self.edges.len()).unwrap();
         let edge = Edge::new(self.jobs[0].id, self.jobs[parent].id, self.jobs[child].id, condition);
         self.edges.push(Edge { order, ..edge });
@@ -43,12 +42,12 @@ impl Plan {
     }
 
     /// A chain of so many steps.
-    fn chain(count: usize) -> Self {
+    pub(crate) fn chain(count: usize) -> Self {
         (1..count).fold(Self::of(count), |plan, child| plan.edge(child - 1, child, Condition::Success))
     }
 
     /// Two parents and the job that waits for both.
-    fn join(join: Join) -> Self {
+    pub(crate) fn join(join: Join) -> Self {
         let mut plan = Self::of(3);
         if join == Join::Any {
             plan.jobs[2].flow = Flow::JOIN_ANY;
@@ -56,11 +55,11 @@ impl Plan {
         plan.edge(0, 2, Condition::Success).edge(1, 2, Condition::Success)
     }
 
-    fn unit(self) -> SubmitUnit {
+    pub(crate) fn unit(self) -> SubmitUnit {
         SubmitUnit::workflow(self.jobs, self.edges).expect("the plan is sound")
     }
 
-    async fn submit(self, bench: &Bench) -> Vec<JobId> {
+    pub(crate) async fn submit(self, bench: &Bench) -> Vec<JobId> {
         let ids: Vec<JobId> = self.jobs.iter().map(|job| job.id).collect();
         let outcome = bench.store.submit(&[self.unit()]).await.unwrap().remove(0).expect("it is not refused");
         assert_eq!(outcome, ids.iter().map(|id| Submitted::Created(*id)).collect::<Vec<_>>());
@@ -68,12 +67,12 @@ impl Plan {
     }
 }
 
-async fn states(bench: &Bench, ids: &[JobId]) -> Vec<JobState> {
+pub(crate) async fn states(bench: &Bench, ids: &[JobId]) -> Vec<JobState> {
     bench.store.find(ids).await.unwrap().iter().map(|job| job.state).collect()
 }
 
 /// Claims what can be claimed, which must be these.
-async fn claims(bench: &Bench, expected: &[JobId]) -> Vec<Claim> {
+pub(crate) async fn claims(bench: &Bench, expected: &[JobId]) -> Vec<Claim> {
     let claimed = bench.claim_all().await;
     let mut found = ids(&claimed);
     found.sort_unstable();
@@ -81,11 +80,11 @@ async fn claims(bench: &Bench, expected: &[JobId]) -> Vec<Claim> {
     claimed
 }
 
-async fn succeed_with(bench: &Bench, claim: &Claim, result: &serde_json::Value) {
+pub(crate) async fn succeed_with(bench: &Bench, claim: &Claim, result: &serde_json::Value) {
     assert_eq!(bench.settle(success_with(claim, Some(json(result)))).await, Settled::Applied);
 }
 
-fn test(pointer: &str, operator: Operator, value: impl Into<serde_json::Value>) -> Condition {
+pub(crate) fn test(pointer: &str, operator: Operator, value: impl Into<serde_json::Value>) -> Condition {
     Condition::Result(ResultTest::new(pointer, operator, value).unwrap())
 }
 
@@ -239,184 +238,6 @@ pub(crate) async fn a_join_of_any_runs_after_all_have_ended_if_one_edge_held(ben
     }
 }
 
-pub(crate) async fn branches_follow_success_failure_and_the_end(bench: Bench) {
-    let plan = || {
-        let plan = Plan::of(4).edge(0, 1, Condition::Success).edge(0, 2, Condition::Failure);
-        plan.edge(0, 3, Condition::Finished)
-    };
-    let won = plan().submit(&bench).await;
-    let first = bench.claim_one().await;
-    bench.succeed(&first).await;
-    assert_eq!(states(&bench, &won).await, [Succeeded, Pending, Canceled, Pending]);
-    bench.claim_all().await;
-    let lost = plan().submit(&bench).await;
-    let first = bench.claim_one().await;
-    bench.fail(&first, "boom").await;
-    assert_eq!(states(&bench, &lost).await, [Failed, Canceled, Pending, Pending]);
-    bench.claim_all().await;
-    let canceled = plan().edge(0, 3, Condition::Finished);
-    let canceled = Plan { edges: canceled.edges[..3].to_vec(), ..canceled }.submit(&bench).await;
-    bench.store.cancel(canceled[0]).await.unwrap();
-    assert_eq!(states(&bench, &canceled).await, [Canceled; 4]);
-}
-
-pub(crate) async fn branches_follow_the_value_of_a_result(bench: Bench) {
-    let plan = Plan::of(4)
-        .edge(0, 1, test("/total", Operator::AtLeast, 100))
-        .edge(0, 2, test("/total", Operator::LessThan, 100))
-        .edge(0, 3, test("/who", Operator::Is, "müller"));
-    let steps = plan.submit(&bench).await;
-    let first = bench.claim_one().await;
-    succeed_with(&bench, &first, &value!({ "total": 250, "who": "müller" })).await;
-    assert_eq!(states(&bench, &steps).await, [Succeeded, Pending, Canceled, Pending]);
-}
-
-pub(crate) async fn of_exclusive_branches_one_is_taken(bench: Bench) {
-    let mut plan = Plan::of(5)
-        .edge(0, 1, test("/n", Operator::MoreThan, 10))
-        .edge(0, 2, test("/n", Operator::MoreThan, 1))
-        .edge(0, 3, test("/n", Operator::MoreThan, 2))
-        .edge(0, 4, Condition::Success);
-    for (edge, priority) in plan.edges.iter_mut().zip([0, 5, 5, 9]) {
-        edge.priority = priority;
-        edge.exclusive = true;
-    }
-    let steps = plan.submit(&bench).await;
-    let first = bench.claim_one().await;
-    succeed_with(&bench, &first, &value!({ "n": 5 })).await;
-    let expected = [Succeeded, Canceled, Pending, Canceled, Canceled];
-    assert_eq!(states(&bench, &steps).await, expected, "the lowest priority that holds, then the first defined");
-}
-
-pub(crate) async fn a_condition_that_cannot_be_told_fails_its_step(bench: Bench) {
-    let mut plan = Plan::of(4).edge(0, 1, test("/total", Operator::MoreThan, 1)).edge(1, 2, Condition::Success).edge(
-        1,
-        3,
-        Condition::Failure,
-    );
-    plan.jobs[1].on_failure = Some(spec("mourn"));
-    let steps = plan.submit(&bench).await;
-    let first = bench.claim_one().await;
-    succeed_with(&bench, &first, &value!({ "sum": 1 })).await;
-    assert_eq!(states(&bench, &steps).await, [Succeeded, Failed, Canceled, Pending]);
-    let error = bench.job(steps[1]).await.last_error.unwrap();
-    assert!(error.contains("the result has nothing at \"/total\""), "{error}");
-    assert_eq!(bench.alerts(steps[1]).await, 1, "a person should look");
-    let request = crate::bench::request(bench.node, vec![crate::bench::pool("default", &["mourn"])]);
-    let callback = bench.claim(&request).await;
-    let origin = callback[0].job.origin.clone().expect("it knows what it is about");
-    assert_eq!((origin.job_id, origin.error), (steps[1], Some(error)));
-}
-
-pub(crate) async fn a_claim_carries_what_came_of_the_jobs_before(bench: Bench) {
-    let mut plan = Plan::join(Join::All);
-    plan.jobs[0].step = Some(StepName::new("left").unwrap());
-    let steps = plan.submit(&bench).await;
-    let parents = claims(&bench, &steps[..2]).await;
-    let of = |id| parents.iter().find(|claim| claim.job.id == id).unwrap();
-    assert_eq!(of(steps[0]).inputs, []);
-    succeed_with(&bench, of(steps[1]), &value!("right")).await;
-    succeed_with(&bench, of(steps[0]), &value!({ "side": "left" })).await;
-    let claimed = claims(&bench, &steps[2..]).await;
-    let inputs: Vec<_> = claimed[0].inputs.iter().map(|input| (input.job_id, input.result.clone())).collect();
-    let expected = [(steps[0], value!({ "side": "left" })), (steps[1], value!("right"))];
-    let expected: Vec<_> = expected.into_iter().map(|(id, result)| (id, Some(json(&result)))).collect();
-    assert!(inputs.iter().zip(&expected).all(|(a, b)| a.0 == b.0 && same(a.1.as_ref(), b.1.as_ref())), "{inputs:?}");
-    assert_eq!(inputs.len(), 2);
-    assert_eq!(claimed[0].inputs[0].step.as_ref().map(StepName::as_str), Some("left"));
-    assert_eq!((claimed[0].inputs[0].kind.as_str(), claimed[0].inputs[0].state), (KIND, Succeeded));
-}
-
-/// JSON is kept by value.
-fn same(a: Option<&JsonText>, b: Option<&JsonText>) -> bool {
-    let parsed = |text: &JsonText| serde_json::from_str::<serde_json::Value>(text.as_str()).unwrap();
-    a.map(parsed) == b.map(parsed)
-}
-
-pub(crate) async fn a_branch_for_a_failure_knows_the_error(bench: Bench) {
-    let steps = Plan::of(2).edge(0, 1, Condition::Failure).submit(&bench).await;
-    let first = bench.claim_one().await;
-    bench.fail(&first, "boom").await;
-    let branch = claims(&bench, &steps[1..]).await;
-    let input = &branch[0].inputs[0];
-    assert_eq!((input.state, input.error.as_deref(), &input.result), (Failed, Some("boom"), &None));
-}
-
-pub(crate) async fn a_retry_revives_what_the_failure_had_cancelled(bench: Bench) {
-    let plan = Plan::from(vec![work(), work_with_key("second"), work()]);
-    let steps = plan.edge(0, 1, Condition::Success).edge(1, 2, Condition::Success).submit(&bench).await;
-    let first = bench.claim_one().await;
-    bench.fail(&first, "boom").await;
-    let retried = bench.store.retry(steps[0]).await.unwrap().expect("a failed step can be retried");
-    let revived: Vec<_> = retried.followed.iter().map(|followed| (followed.id, followed.what.clone())).collect();
-    assert_eq!(revived, [(steps[1], FollowedBy::Revived), (steps[2], FollowedBy::Revived)]);
-    let second = bench.job(steps[1]).await;
-    assert_eq!((second.state, second.waits_for, second.version), (Waiting, 1, 2));
-    assert_eq!((second.canceled_because, second.terminated_at), (None, None));
-    assert_eq!(bench.holder("second").await, Some(steps[1]), "it has its key again");
-    for step in &steps {
-        let claimed = claims(&bench, &[*step]).await;
-        bench.succeed(&claimed[0]).await;
-    }
-    assert_eq!(states(&bench, &steps).await, [Succeeded; 3]);
-}
-
-pub(crate) async fn a_retry_is_refused_while_another_job_holds_a_key_of_what_it_would_revive(bench: Bench) {
-    let plan = Plan::from(vec![work_with_key("first"), work_with_key("second")]);
-    let steps = plan.edge(0, 1, Condition::Success).submit(&bench).await;
-    let first = bench.claim_one().await;
-    bench.fail(&first, "boom").await;
-    let holder = bench.submit(work_with_key("second")).await;
-    let before = bench.store.find(&steps).await.unwrap();
-    assert_refused(
-        bench.store.retry(steps[0]).await,
-        &ErrorKind::Duplicate { business_key: business_key("second"), holder },
-    );
-    assert_eq!(bench.store.find(&steps).await.unwrap(), before, "nothing has changed");
-    assert_eq!(bench.holder("first").await, None);
-}
-
-pub(crate) async fn a_join_comes_back_when_the_last_of_its_failed_parents_is_retried(bench: Bench) {
-    let steps = Plan::join(Join::All).submit(&bench).await;
-    let parents = claims(&bench, &steps[..2]).await;
-    for parent in &parents {
-        bench.fail(parent, "boom").await;
-    }
-    bench.store.retry(steps[0]).await.unwrap().unwrap();
-    assert_eq!(bench.state(steps[2]).await, Canceled, "the other parent still forbids it");
-    let first = bench.claim_one().await;
-    bench.succeed(&first).await;
-    bench.store.retry(steps[1]).await.unwrap().unwrap();
-    let join = bench.job(steps[2]).await;
-    assert_eq!((join.state, join.waits_for), (Waiting, 1), "the first has already ended well");
-    let second = bench.claim_one().await;
-    bench.succeed(&second).await;
-    claims(&bench, &steps[2..]).await;
-}
-
-pub(crate) async fn what_a_person_cancelled_is_not_revived(bench: Bench) {
-    let steps = Plan::chain(3).submit(&bench).await;
-    bench.store.cancel(steps[2]).await.unwrap().unwrap();
-    let first = bench.claim_one().await;
-    bench.fail(&first, "boom").await;
-    bench.store.retry(steps[0]).await.unwrap().unwrap();
-    assert_eq!(states(&bench, &steps).await, [Pending, Waiting, Canceled]);
-}
-
-pub(crate) async fn a_branch_that_has_run_does_not_run_again(bench: Bench) {
-    let plan = Plan::of(3).edge(0, 1, Condition::Failure).edge(0, 2, Condition::Success);
-    let steps = plan.submit(&bench).await;
-    let first = bench.claim_one().await;
-    bench.fail(&first, "boom").await;
-    let branch = claims(&bench, &steps[1..2]).await;
-    bench.succeed(&branch[0]).await;
-    bench.store.retry(steps[0]).await.unwrap().unwrap();
-    let again = bench.claim_one().await;
-    bench.fail(&again, "boom").await;
-    assert_eq!(states(&bench, &steps).await, [Failed, Succeeded, Canceled]);
-    assert_eq!(bench.claim_all().await, []);
-}
-
 pub(crate) async fn a_steps_delay_begins_with_its_release(bench: Bench) {
     let mut plan = Plan::chain(2);
     plan.jobs[1].due = Due::After(mins(10));
@@ -509,45 +330,57 @@ pub(crate) async fn a_thousand_steps_are_stored_at_once_and_cancelled_with_their
     assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(Canceled, 1_000)]);
 }
 
+/// A thousand joins, fifty at a time: all first parents end in one turn, all second ones in another, at the same time.
 pub(crate) async fn two_parents_that_end_at_the_same_time_release_a_join_once(bench: Bench) {
-    const ROUNDS: usize = 30;
+    const ROUNDS: usize = 20;
+    const TOGETHER: usize = 50;
     for _ in 0..ROUNDS {
-        let steps = Plan::join(Join::All).submit(&bench).await;
-        let parents = claims(&bench, &steps[..2]).await;
-        let ends = parents.into_iter().map(|claim| {
-            let store: Arc<dyn Store> = bench.store.clone();
-            tokio::spawn(async move { store.turn(&[success(&claim)], None).await })
-        });
-        let ends: Vec<_> = ends.collect();
-        for end in ends {
-            assert_eq!(end.await.unwrap().unwrap().settled, [Settled::Applied]);
+        let plans: Vec<Plan> = (0..TOGETHER).map(|_| Plan::join(Join::All)).collect();
+        let firsts: BTreeSet<JobId> = plans.iter().map(|plan| plan.jobs[0].id).collect();
+        let joins: Vec<JobId> = plans.iter().map(|plan| plan.jobs[2].id).collect();
+        let units: Vec<SubmitUnit> = plans.into_iter().map(Plan::unit).collect();
+        for outcome in bench.store.submit(&units).await.unwrap() {
+            outcome.expect("it is not refused");
         }
-        let join = bench.job(steps[2]).await;
-        assert_eq!((join.state, join.version, join.waits_for), (Pending, 1, 0), "released once");
-        let last = claims(&bench, &steps[2..]).await;
-        bench.succeed(&last[0]).await;
+        let parents = bench.claim_all().await;
+        assert_eq!(parents.len(), 2 * TOGETHER);
+        let (first, second): (Vec<Claim>, Vec<Claim>) =
+            parents.into_iter().partition(|claim| firsts.contains(&claim.job.id));
+        let end = |claims: Vec<Claim>| {
+            let store: Arc<dyn Store> = bench.store.clone();
+            let settlements: Vec<_> = claims.iter().map(success).collect();
+            tokio::spawn(async move { store.turn(&settlements, None).await })
+        };
+        let (first, second) = (end(first), end(second));
+        let mut released = Vec::new();
+        for turn in [first, second] {
+            let turn = turn.await.unwrap().unwrap();
+            assert_eq!(turn.settled, vec![Settled::Applied; TOGETHER]);
+            released.extend(turn.followed.iter().map(|followed| followed.id));
+        }
+        released.sort_unstable();
+        assert_eq!(released, joins, "each is released by one of its parents, and by one alone");
+        let found = bench.store.find(&joins).await.unwrap();
+        let stands: BTreeSet<_> = found.iter().map(|job| (job.state, job.version, job.waits_for)).collect();
+        assert_eq!(stands, BTreeSet::from([(Pending, 1, 0)]));
+        for claim in claims(&bench, &joins).await {
+            bench.succeed(&claim).await;
+        }
     }
 }
 
-pub(crate) async fn an_end_and_a_retry_at_the_same_time_leave_no_join_stuck(bench: Bench) {
-    const ROUNDS: usize = 30;
-    for _ in 0..ROUNDS {
-        let steps = Plan::join(Join::All).submit(&bench).await;
-        let parents = claims(&bench, &steps[..2]).await;
-        bench.fail(&parents[0], "boom").await;
-        let (retrying, settling) = (bench.store.clone(), bench.store.clone());
-        let (first, end) = (steps[0], success(&parents[1]));
-        let retry = tokio::spawn(async move { retrying.retry(first).await });
-        let settle = tokio::spawn(async move { settling.turn(&[end], None).await });
-        retry.await.unwrap().unwrap().expect("it had failed");
-        assert_eq!(settle.await.unwrap().unwrap().settled, [Settled::Applied]);
-        let join = bench.job(steps[2]).await;
-        assert_eq!((join.state, join.waits_for), (Waiting, 1), "it waits for what was retried, and for nothing else");
-        let again = claims(&bench, &steps[..1]).await;
-        bench.succeed(&again[0]).await;
-        let last = claims(&bench, &steps[2..]).await;
-        bench.succeed(&last[0]).await;
+pub(crate) async fn workflows_are_listed_newest_first_page_by_page(bench: Bench) {
+    let mut all = Vec::new();
+    for _ in 0..5 {
+        all.push(Plan::chain(3).submit(&bench).await[0]);
     }
+    bench.submit(work()).await;
+    all.reverse();
+    let first = bench.store.workflows(None, 2).await.unwrap();
+    let second = bench.store.workflows(first.next, 3).await.unwrap();
+    assert_eq!((first.items.as_slice(), second.items.as_slice()), (&all[..2], &all[2..]));
+    assert_eq!(second.next, None);
+    assert_refused(bench.store.workflows(None, 0).await, &ErrorKind::Invalid);
 }
 
 pub(crate) async fn children_are_listed_by_their_parent(bench: Bench) {

@@ -11,8 +11,8 @@ use ratchet_core::node::{NodeRecord, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::{StateCounts, SubmitUnit, Transitioned};
 use ratchet_core::{
-    AttemptRecord, Clock, ClusterCoordinator, Followed, FollowedBy, Hint, InvalidInput, JobId, JobRecord, JobState, NodeId, Priority, QueueName, Store,
-    StoreError, limits,
+    AttemptRecord, Clock, ClusterCoordinator, Followed, FollowedBy, Hint, InvalidInput, JobId, JobRecord, JobState,
+    NodeId, Priority, QueueName, Store, StoreError, limits,
 };
 use tokio::sync::watch;
 
@@ -123,6 +123,11 @@ impl Client {
     /// A workflow as it stands, with all its steps and edges; `None` if there is none of this id.
     pub async fn workflow_graph(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
         self.inner.store.workflow(id).await
+    }
+
+    /// The ids of workflows, newest first, a page at a time.
+    pub async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError> {
+        self.inner.store.workflows(after, limit).await
     }
 
     /// A handle to a workflow that was submitted earlier, perhaps by another process; `None` if there is none of this id.

@@ -149,7 +149,8 @@ impl JobContext {
                 let results: Vec<&str> =
                     results.map(|input| input.result.as_ref().map_or("null", JsonText::as_str)).collect();
                 let list = format!("[{}]", results.join(","));
-                serde_json::from_str(&list).map_err(|error| unreadable_input(&format!("{} steps", results.len()), &error))
+                serde_json::from_str(&list)
+                    .map_err(|error| unreadable_input(&format!("{} steps", results.len()), &error))
             }
         }
     }
@@ -157,7 +158,8 @@ impl JobContext {
     /// Reads the result of a job that this one waited for.
     pub(crate) fn decode_input<T: DeserializeOwned>(&self, input: &Input) -> Result<T, Failure> {
         let text = input.result.as_ref().map_or("null", JsonText::as_str);
-        serde_json::from_str(text).map_err(|error| unreadable_input(&format!("job {} ({})", input.job_id, input.kind), &error))
+        serde_json::from_str(text)
+            .map_err(|error| unreadable_input(&format!("job {} ({})", input.job_id, input.kind), &error))
     }
 
     /// A value that was given to the builder.

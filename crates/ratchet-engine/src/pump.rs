@@ -313,14 +313,8 @@ impl Pump {
         };
         self.counters.claimed.add(1);
         let leash = Arc::new(Leash::under(&standing.right));
-        let ctx = JobContext::new(
-            fence,
-            job.clone(),
-            inputs,
-            self.states.clone(),
-            self.client.clone(),
-            leash.token.clone(),
-        );
+        let ctx =
+            JobContext::new(fence, job.clone(), inputs, self.states.clone(), self.client.clone(), leash.token.clone());
         self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
         let (task_ctx, task_leash) = (ctx.clone(), leash.clone());

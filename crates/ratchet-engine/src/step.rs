@@ -50,7 +50,10 @@ impl Step {
             return Err(InvalidInput::new("delay", "is for steps of chains and workflows; a callback begins at once"));
         }
         if self.business_key.is_some() {
-            return Err(InvalidInput::new("business_key", "is for steps of chains and workflows; a callback holds none"));
+            return Err(InvalidInput::new(
+                "business_key",
+                "is for steps of chains and workflows; a callback holds none",
+            ));
         }
         Ok(spec)
     }

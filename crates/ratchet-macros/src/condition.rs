@@ -69,7 +69,8 @@ fn read(function: &ItemFn, options: &Options, problems: &mut Problems) -> Option
     let input = match sig.inputs.iter().collect::<Vec<_>>()[..] {
         [FnArg::Typed(typed)] => Some(&*typed.ty),
         _ => {
-            problems.at(&sig.inputs, "a condition takes one argument: the result that it judges, like `receipt: &Receipt`");
+            problems
+                .at(&sig.inputs, "a condition takes one argument: the result that it judges, like `receipt: &Receipt`");
             None
         }
     };
@@ -82,7 +83,9 @@ fn read(function: &ItemFn, options: &Options, problems: &mut Problems) -> Option
     if let Err(problem) = check_kind(&kind) {
         match &options.name {
             Some(given) => problems.at(given, problem),
-            None => problems.at(&sig.ident, format!("this cannot be a condition's name: {problem}; add `name = \"…\"`")),
+            None => {
+                problems.at(&sig.ident, format!("this cannot be a condition's name: {problem}; add `name = \"…\"`"))
+            }
         }
     }
     let input = input?;
@@ -109,7 +112,8 @@ fn write(function: &ItemFn, options: &Options, input: &Type, output: &Type, kind
         quote!(::core::result::Result::Ok(#called))
     } else {
         let result = quote_spanned!(located(output)=> #private::ResultParts::into_result(__returned));
-        let failure = quote_spanned!(located(output)=> (&&&&#private::ErrorProbe(&__error)).way().into_failure(__error));
+        let failure =
+            quote_spanned!(located(output)=> (&&&&#private::ErrorProbe(&__error)).way().into_failure(__error));
         quote! {
             #[allow(unused_imports)]
             use #private::{ViaAnyError as _, ViaDynError as _, ViaJobError as _, ViaNoError as _};

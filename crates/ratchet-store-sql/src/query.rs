@@ -28,6 +28,7 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     ATTEMPTS,
     ALERT_COUNT,
     STEPS,
+    WORKFLOWS,
 ];
 
 /// The columns, then the tables that lead, then what narrows, in the order of [`narrow`].
@@ -108,10 +109,7 @@ pub async fn list(
     after: Option<JobCursor>,
     limit: usize,
 ) -> Result<Page<JobRecord>, StoreError> {
-    if limit == 0 || limit > PAGE_LIMIT_MAX {
-        let problem = format!("limit is {limit}; use 1 to {PAGE_LIMIT_MAX}");
-        return Err(StoreError::new(ErrorKind::Invalid, "listing jobs", problem));
-    }
+    check_limit(limit)?;
     let states = if filter.states.is_empty() { JobState::ALL.to_vec() } else { filter.states.clone() };
     let rest = narrow(filter, after, limit);
     let lead = match (&filter.tag, &filter.business_key, &filter.parent) {
@@ -230,6 +228,32 @@ const ALERT_COUNT: Stmt = Stmt::shared(
 )
 // A sum is a decimal there.
 .mysql("SELECT CAST(COALESCE(SUM(alert_count), 0) AS SIGNED) AS alerts FROM scheduler_dlq_alert WHERE job_id = ?");
+
+fn check_limit(limit: usize) -> Result<(), StoreError> {
+    if (1..=PAGE_LIMIT_MAX).contains(&limit) {
+        return Ok(());
+    }
+    let problem = format!("limit is {limit}; use 1 to {PAGE_LIMIT_MAX}");
+    Err(StoreError::new(ErrorKind::Invalid, "listing jobs", problem))
+}
+
+const WORKFLOWS: Stmt = Stmt::shared(
+    "listing workflows",
+    "SELECT workflow_id FROM scheduler_workflow_condition WHERE workflow_id < ? GROUP BY workflow_id \
+     ORDER BY workflow_id DESC LIMIT ?",
+);
+
+/// The ids of workflows, newest first.
+pub async fn workflows(conn: &mut dyn Conn, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError> {
+    check_limit(limit)?;
+    let before = after.map_or_else(|| Value::Id(Some(Uuid::max())), |cursor| cursor.0.into());
+    let rows = conn.rows(&WORKFLOWS, vec![before, Value::count(limit + 1)]).await?;
+    let mut items = rows.iter().map(|row| row.fields().job_id("workflow_id")).collect::<Result<Vec<_>, _>>()?;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().copied().filter(|_| more).map(JobCursor);
+    Ok(Page { items, next })
+}
 
 // The steps are found by their edges: an index over the workflows of all jobs would have an entry for each.
 const STEPS: Stmt = Stmt::shared(

@@ -211,6 +211,10 @@ macro_rules! implement_store {
                     self.transact(Intent::Read, work!([], |conn| query::workflow(conn, id))).await
                 }
 
+                async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| query::workflows(conn, after, limit))).await
+                }
+
                 async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError> {
                     let ids: Arc<[JobId]> = ids.into();
                     self.transact(Intent::Read, work!([ids], |conn| edges::from(conn, &ids))).await

@@ -3,6 +3,7 @@
 pub use crate::Backoff;
 pub use crate::Client;
 pub use crate::Failure;
+pub use crate::IntoBranch;
 pub use crate::Job;
 pub use crate::JobContext;
 pub use crate::JobDefaults;
@@ -11,7 +12,6 @@ pub use crate::JobEventKind;
 pub use crate::JobExt;
 pub use crate::JobHandle;
 pub use crate::JobId;
-pub use crate::IntoBranch;
 pub use crate::JobState;
 pub use crate::Prev;
 pub use crate::Priority;
@@ -23,10 +23,10 @@ pub use crate::conditions;
 #[cfg(feature = "macros")]
 pub use crate::job;
 pub use crate::jobs;
-pub use crate::result;
 #[cfg(feature = "mysql")]
 pub use crate::mysql::MysqlStore;
 #[cfg(feature = "postgres")]
 pub use crate::postgres::PostgresStore;
+pub use crate::result;
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::SqliteStore;

@@ -32,6 +32,9 @@ pub(crate) struct Filter {
     /// Only with this business key, held or once held
     #[arg(long, value_name = "KEY", value_parser = business_key)]
     business_key: Option<BusinessKey>,
+    /// Only the children of this batch or schedule
+    #[arg(long, value_name = "ID")]
+    parent: Option<JobId>,
     /// At most so many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
@@ -59,9 +62,9 @@ struct PageView {
 }
 
 pub(super) async fn run(session: &Session, filter: Filter) -> Result<Exit> {
-    let Filter { state, kind, queue, tag, business_key, limit, after } = filter;
+    let Filter { state, kind, queue, tag, business_key, parent, limit, after } = filter;
     let client = session.client().await?;
-    let filter = JobFilter { states: state, kind, queue, tag, business_key };
+    let filter = JobFilter { states: state, kind, queue, tag, business_key, parent };
     let page = client.list(&filter, after.map(JobCursor), usize::from(limit)).await?;
     let now = client.store().database_time().await?;
     let page = PageView {

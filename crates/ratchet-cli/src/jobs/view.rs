@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ratchet::{
     AttemptRecord, Backoff, BusinessKey, IdempotencyKey, JobId, JobRecord, JobState, JobType, JsonText, Kind, NodeId,
-    Priority, QueueName, Tag, Timestamp,
+    Priority, QueueName, StepName, Tag, Timestamp,
 };
 use serde::Serialize;
 
@@ -40,6 +40,12 @@ pub(super) struct JobView {
     pub(super) business_key: Option<BusinessKey>,
     pub(super) idempotency_key: Option<IdempotencyKey>,
     pub(super) callback_of: Option<JobId>,
+    pub(super) parent: Option<JobId>,
+    pub(super) workflow: Option<JobId>,
+    pub(super) step: Option<StepName>,
+    /// Edges and signals that are still to come.
+    pub(super) waits_for: u32,
+    pub(super) canceled_because: Option<JobId>,
     pub(super) superseded_by: Option<JobId>,
     pub(super) error: Option<String>,
     pub(super) payload: JsonText,
@@ -82,6 +88,11 @@ impl From<JobRecord> for JobView {
             business_key: job.business_key,
             idempotency_key: job.idempotency_key,
             callback_of: job.origin.map(|origin| origin.job_id),
+            parent: job.parent,
+            workflow: job.workflow,
+            step: job.step,
+            waits_for: job.waits_for,
+            canceled_because: job.canceled_because,
             superseded_by: job.superseded_by,
             error: job.last_error,
             payload: job.spec.payload,

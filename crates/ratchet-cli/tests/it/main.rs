@@ -8,3 +8,4 @@ mod jobs;
 mod listing;
 mod support;
 mod upkeep;
+mod workflows;

@@ -74,6 +74,10 @@ impl QueryStore for BrokenStore {
         self.inner.workflow(id).await
     }
 
+    async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError> {
+        self.inner.workflows(after, limit).await
+    }
+
     async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError> {
         self.inner.edges_from(ids).await
     }

@@ -18,10 +18,7 @@ impl QueryStore for MemoryStore {
         after: Option<JobCursor>,
         limit: usize,
     ) -> Result<Page<JobRecord>, StoreError> {
-        if !(1..=PAGE_LIMIT_MAX).contains(&limit) {
-            let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
-            return Err(StoreError::new(ErrorKind::Invalid, "list jobs", problem));
-        }
+        check_limit(limit)?;
         let (tables, _) = self.open();
         let newest_first = tables.jobs.values().rev();
         let mut left = newest_first.filter(|job| after.is_none_or(|cursor| job.id < cursor.0) && passes(filter, job));
@@ -63,6 +60,16 @@ impl QueryStore for MemoryStore {
         Ok((!steps.is_empty()).then_some(Workflow { id, steps, edges }))
     }
 
+    async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError> {
+        check_limit(limit)?;
+        let (tables, _) = self.open();
+        let all: BTreeSet<JobId> = tables.edges.values().map(|edge| edge.workflow).collect();
+        let mut left = all.into_iter().rev().filter(|id| after.is_none_or(|cursor| *id < cursor.0));
+        let items: Vec<JobId> = left.by_ref().take(limit).collect();
+        let next = items.last().copied().filter(|_| left.next().is_some()).map(JobCursor);
+        Ok(Page { items, next })
+    }
+
     async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError> {
         let (tables, _) = self.open();
         let mut edges: Vec<Edge> = tables.edges.values().filter(|edge| ids.contains(&edge.parent)).cloned().collect();
@@ -74,6 +81,14 @@ impl QueryStore for MemoryStore {
         let (tables, _) = self.open();
         Ok(tables.alerts.iter().filter(|alert| alert.job_id == id).map(|_| 1).sum())
     }
+}
+
+fn check_limit(limit: usize) -> Result<(), StoreError> {
+    if (1..=PAGE_LIMIT_MAX).contains(&limit) {
+        return Ok(());
+    }
+    let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
+    Err(StoreError::new(ErrorKind::Invalid, "list jobs", problem))
 }
 
 fn passes(filter: &JobFilter, job: &JobRecord) -> bool {

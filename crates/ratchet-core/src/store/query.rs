@@ -33,6 +33,9 @@ pub trait QueryStore: Send + Sync {
     /// A workflow with all its steps and edges; `None` if there is none of this id.
     async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError>;
 
+    /// The ids of workflows, newest first; `limit` as for [`list`](Self::list).
+    async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError>;
+
     /// The edges that begin at jobs: who depends on them, on which condition, and what came of it.
     async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError>;
 

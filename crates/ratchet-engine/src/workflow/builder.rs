@@ -86,12 +86,7 @@ impl WorkflowBuilder {
 
     /// `to` follows if `from` succeeds and its result is so. The type of that result is not checked here: a condition that
     /// cannot read it fails.
-    pub fn edge_when<T>(
-        self,
-        from: impl Into<String>,
-        to: impl Into<String>,
-        condition: impl IntoBranch<T>,
-    ) -> Self {
+    pub fn edge_when<T>(self, from: impl Into<String>, to: impl Into<String>, condition: impl IntoBranch<T>) -> Self {
         self.push(from, to, condition.into_branch())
     }
 
@@ -153,7 +148,10 @@ impl WorkflowBuilder {
             job.check().map_err(named)?;
             job.step = Some(step_name);
             if places.insert(name.clone(), jobs.len()).is_some() {
-                return Err(InvalidInput::new(format!("step {name:?}"), "is there twice; every step needs its own name"));
+                return Err(InvalidInput::new(
+                    format!("step {name:?}"),
+                    "is there twice; every step needs its own name",
+                ));
             }
             jobs.push(job);
         }
@@ -168,7 +166,9 @@ impl WorkflowBuilder {
         let mut plan = Plan::new(jobs);
         let place = |field: &str, name: &str| {
             let known = places.get(name).copied();
-            known.ok_or_else(|| InvalidInput::new(field, format!("names step {name:?}, which this workflow does not have")))
+            known.ok_or_else(|| {
+                InvalidInput::new(field, format!("names step {name:?}, which this workflow does not have"))
+            })
         };
         for (name, join) in joins {
             let at = place("join", &name)?;

@@ -71,7 +71,9 @@ impl Plan {
                         ..Edge::new(workflow, self.jobs[link.parent].id, self.jobs[link.child].id, condition)
                     });
                 }
-                Conditional::Function(_) => self.ask(link, &condition, Condition::Success, None, &mut edges).map(drop)?,
+                Conditional::Function(_) => {
+                    self.ask(link, &condition, Condition::Success, None, &mut edges).map(drop)?
+                }
             }
         }
         for mut links in in_turn.into_values() {

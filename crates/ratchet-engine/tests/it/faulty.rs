@@ -198,6 +198,7 @@ delegated!(QueryStore {
     fn count_by_state() -> StateCounts;
     fn attempts(id: JobId) -> Vec<AttemptRecord>;
     fn workflow(id: JobId) -> Option<Workflow>;
+    fn workflows(after: Option<JobCursor>, limit: usize) -> Page<JobId>;
     fn edges_from(ids: &[JobId]) -> Vec<Edge>;
     fn alert_count(id: JobId) -> u64;
 });

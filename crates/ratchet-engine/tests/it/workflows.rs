@@ -281,7 +281,8 @@ async fn what_is_wrong_with_a_workflow_is_named() {
     check(two().edge("a", "c"), "`edge \"a\" -> \"c\"` names step \"c\", which this workflow does not have").await;
     check(two().edge("a", "b").edge("b", "a"), "`step \"a\"` waits for itself: the edges run in a circle").await;
     check(two().step("a", Give(1)).edge("a", "b"), "`step \"a\"` is there twice; every step needs its own name").await;
-    check(two().edge("a", "b").join("z", Join::Any), "`join` names step \"z\", which this workflow does not have").await;
+    check(two().edge("a", "b").join("z", Join::Any), "`join` names step \"z\", which this workflow does not have")
+        .await;
     check(
         two().edge_when::<u64>("a", "b", result("total").is(1)),
         "`edge \"a\" -> \"b\"` has a bad condition: `pointer` is \"total\"; a JSON pointer is empty or begins with a \
