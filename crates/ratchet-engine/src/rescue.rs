@@ -83,6 +83,7 @@ impl Rescuer {
                 self.client.bus().publish_settled(&orphan.job, settlement, None);
             }
         }
+        self.client.followed(&turn.followed, None);
         self.client.wake().work();
         Ok(())
     }
