@@ -109,17 +109,10 @@ impl TurnStore for Faulty {
         if poisoned || fault == Some(Fault::Refused) {
             return Err(StoreError::new(ErrorKind::Invalid, "testing", "the test refuses this settlement"));
         }
-        match fault {
-            Some(Fault::LostReply) => {
-                self.inner.turn(settlements, claim).await?;
-                Err(down())
-            }
-            _ => {
-                let turn = self.inner.turn(settlements, claim).await?;
-                let lost = !turn.claimed.is_empty() && self.lose_a_claim.swap(false, Ordering::SeqCst);
-                if lost { Err(down()) } else { Ok(turn) }
-            }
-        }
+        let turn = self.inner.turn(settlements, claim).await?;
+        let lost = fault == Some(Fault::LostReply)
+            || (!turn.claimed.is_empty() && self.lose_a_claim.swap(false, Ordering::SeqCst));
+        if lost { Err(down()) } else { Ok(turn) }
     }
 
     async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
