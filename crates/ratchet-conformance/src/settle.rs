@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratchet_core::claim::Fence;
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::store::Progress;
-use ratchet_core::{Change, Claim, JobState, NodeId, Settled, Settlement};
+use ratchet_core::{Change, Claim, JobState, NodeId, Settled, Settlement, limits};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -239,6 +239,20 @@ pub(crate) async fn hundreds_of_jobs_are_settled_in_one_turn(bench: Bench) {
     let turn = bench.turn(&all, None).await;
     assert!(turn.settled.iter().all(|settled| *settled == Settled::Applied));
     assert_eq!(bench.store.count_by_state().await.unwrap()[&JobState::Succeeded], 600);
+}
+
+pub(crate) async fn many_large_results_are_settled_in_one_turn(bench: Bench) {
+    let result = text(&json!("x".repeat(limits::RESULT_BYTES_MAX - 2)));
+    let ids = bench.submit_each(works(300)).await;
+    let mut request = bench.request();
+    (request.limit, request.pools[0].free) = (300, 300);
+    let all: Vec<_> =
+        bench.claim(&request).await.iter().map(|claim| success_with(claim, Some(result.clone()))).collect();
+    let turn = bench.turn(&all, None).await;
+    assert!(turn.settled.iter().all(|settled| *settled == Settled::Applied));
+    let found = bench.store.find(&ids).await.unwrap();
+    assert_eq!(found.len(), 300);
+    assert!(found.iter().all(|job| job.result.as_ref() == Some(&result)));
 }
 
 pub(crate) async fn a_settlement_written_before_is_recognised(bench: Bench) {

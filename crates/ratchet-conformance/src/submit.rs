@@ -7,7 +7,7 @@ use ratchet_core::record::JobRecord;
 use ratchet_core::store::Submitted;
 use ratchet_core::{
     Backoff, Due, ErrorKind, JobSpec, JobState, JobType, NewJob, Origin, Principal, Priority, ResourceName, StartState,
-    Tag,
+    Tag, limits,
 };
 use serde_json::{Value, json};
 
@@ -169,6 +169,19 @@ pub(crate) async fn two_thousand_jobs_are_stored_in_one_call_and_found(bench: Be
     let found: Vec<_> = bench.store.find(&asked).await.unwrap().iter().map(|job| job.id).collect();
     assert_eq!(found, ids, "none lost, none twice, in order");
     assert_eq!(bench.store.count_by_state().await.unwrap()[&JobState::Pending], 2_000);
+}
+
+pub(crate) async fn many_large_payloads_are_stored_in_one_call(bench: Bench) {
+    let payload = text(&json!("x".repeat(limits::PAYLOAD_BYTES_MAX - 2)));
+    let mut jobs = works(200);
+    for job in &mut jobs {
+        job.spec.payload = payload.clone();
+    }
+    let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
+    bench.submit_units(vec![jobs]).await.remove(0).expect("all of them are stored");
+    let found = bench.store.find(&ids).await.unwrap();
+    assert_eq!(found.len(), 200);
+    assert!(found.iter().all(|job| job.spec.payload == payload));
 }
 
 pub(crate) async fn submitting_nothing_is_no_error(bench: Bench) {

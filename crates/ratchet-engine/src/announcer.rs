@@ -5,9 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ratchet_core::{ClusterCoordinator, Hint, NodeId, Priority};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 /// At most one hint in so long.
 const WINDOW: Duration = Duration::from_millis(5);
+/// A window that is closed for longer was left by its task: timers are late by a millisecond or two, not by a window.
+const OVERDUE: Duration = Duration::from_millis(10);
 
 /// Gathers what an engine or client has to announce: the first goes out at once, those that follow within the window
 /// go out together at its end, with the highest of their priorities.
@@ -23,8 +27,13 @@ enum Window {
     /// Nothing went out lately.
     #[default]
     Open,
-    /// A hint went out; this gathered since.
-    Closed(Option<Priority>),
+    /// A hint went out.
+    Closed {
+        /// When; it also tells the window of one task from that of another.
+        since: Instant,
+        /// What gathered since.
+        gathered: Option<Priority>,
+    },
 }
 
 impl Announcer {
@@ -38,45 +47,30 @@ impl Announcer {
 
     /// There is new work of this priority; its transaction is committed. Waits for nothing.
     pub(crate) fn announce(self: &Arc<Self>, priority: Priority) {
+        // Without a runtime nobody could open the window again, so it stays open.
+        let runtime = Handle::try_current().ok();
+        let since = Instant::now();
+        let mut highest = priority;
         {
             let mut window = self.lock();
-            if let Window::Closed(gathered) = &mut *window {
-                *gathered = (*gathered).max(Some(priority));
-                return;
+            match &mut *window {
+                Window::Closed { since, gathered } if since.elapsed() < OVERDUE => {
+                    *gathered = (*gathered).max(Some(priority));
+                    return;
+                }
+                // Its task is on a runtime that stands still. What it gathered goes out now.
+                Window::Closed { gathered, .. } => highest = gathered.unwrap_or(priority).max(priority),
+                Window::Open => {}
             }
-            // Without a runtime nobody could open the window again, so it stays open.
-            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                *window = Window::Closed(None);
-                let gathering = Gathering { announcer: self.clone(), done: false };
-                runtime.spawn(async move {
-                    gathering.announcer.gather().await;
-                    gathering.finish();
-                });
-            }
+            *window = if runtime.is_some() { Window::Closed { since, gathered: None } } else { Window::Open };
+        }
+        // After the lock: a runtime that ends drops the task within the call, and that opens the window.
+        if let Some(runtime) = runtime {
+            let gathering = Gathering { announcer: self.clone(), since, done: false };
+            runtime.spawn(gathering.gather());
         }
         // Here and not in the task: a runtime that runs only while the caller waits for it may not come to it.
-        self.send(priority);
-    }
-
-    /// Sends what has gathered, window after window, until one passes in which nothing did.
-    async fn gather(&self) {
-        loop {
-            tokio::time::sleep(WINDOW).await;
-            let gathered = {
-                let mut window = self.lock();
-                match &mut *window {
-                    Window::Closed(gathered) if gathered.is_some() => gathered.take(),
-                    _ => {
-                        *window = Window::Open;
-                        None
-                    }
-                }
-            };
-            match gathered {
-                Some(priority) => self.send(priority),
-                None => return,
-            }
-        }
+        self.send(highest);
     }
 
     fn send(&self, priority: Priority) {
@@ -92,26 +86,49 @@ impl Announcer {
     }
 }
 
-/// Opens the window if the task that would have done it ends too soon, because its runtime does; what had gathered
-/// goes out then.
+/// The task that opens a window again. If it ends too soon, because its runtime does, what had gathered goes out then.
 struct Gathering {
     announcer: Arc<Announcer>,
+    since: Instant,
     done: bool,
 }
 
 impl Gathering {
-    fn finish(mut self) {
-        self.done = true;
+    /// Sends what has gathered, window after window, until one passes in which nothing did.
+    async fn gather(mut self) {
+        while !self.done {
+            tokio::time::sleep(WINDOW).await;
+            let now = Instant::now();
+            match self.take_gathered(Some(now)) {
+                Some(priority) => self.announcer.send(priority),
+                None => self.done = true,
+            }
+            self.since = now;
+        }
+    }
+
+    /// What has gathered in the window of this task. Another window is closed then, or none if there is no `next`.
+    fn take_gathered(&self, next: Option<Instant>) -> Option<Priority> {
+        let mut window = self.announcer.lock();
+        match *window {
+            Window::Closed { since, gathered } if since == self.since => {
+                *window = match next {
+                    Some(since) if gathered.is_some() => Window::Closed { since, gathered: None },
+                    _ => Window::Open,
+                };
+                gathered
+            }
+            // Somebody else's by now.
+            _ => None,
+        }
     }
 }
 
 impl Drop for Gathering {
     fn drop(&mut self) {
-        if self.done {
-            return;
-        }
-        let left = std::mem::take(&mut *self.announcer.lock());
-        if let Window::Closed(Some(priority)) = left {
+        if !self.done
+            && let Some(priority) = self.take_gathered(None)
+        {
             self.announcer.send(priority);
         }
     }
@@ -121,7 +138,6 @@ impl Drop for Gathering {
 mod tests {
     use async_trait::async_trait;
     use ratchet_core::coordinator::{CoordinatorStats, ListenGuard, Listener};
-    use tokio::time::Instant;
 
     use super::*;
 
@@ -211,5 +227,40 @@ mod tests {
         assert_eq!(priorities(&recorder), [Priority::Normal, Priority::High, Priority::Low]);
         announcer.announce(Priority::Critical);
         assert_eq!(priorities(&recorder).len(), 4, "without a runtime too");
+    }
+    #[test]
+    fn announcing_on_a_runtime_that_has_ended_does_not_hang() {
+        let (recorder, announcer) = announcer();
+        let (sender, announced) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let handle = runtime.handle().clone();
+            drop(runtime);
+            let _within = handle.enter();
+            announcer.announce(Priority::Normal);
+            announcer.announce(Priority::High);
+            sender.send(()).unwrap();
+        });
+        announced.recv_timeout(Duration::from_secs(5)).expect("it does not hang");
+        assert_eq!(priorities(&recorder), [Priority::Normal, Priority::High]);
+    }
+
+    #[test]
+    fn a_runtime_that_stands_still_does_not_keep_the_window_closed() {
+        let (recorder, announcer) = announcer();
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (still, other) = (runtime(), runtime());
+        still.block_on(async {
+            announcer.announce(Priority::Normal);
+            announcer.announce(Priority::Critical);
+        });
+        let begun = std::time::Instant::now();
+        while priorities(&recorder).len() < 2 {
+            assert!(begun.elapsed() < Duration::from_secs(5), "the window stays closed");
+            other.block_on(async { announcer.announce(Priority::Low) });
+        }
+        assert_eq!(priorities(&recorder), [Priority::Normal, Priority::Critical], "with what had gathered");
+        drop(still);
+        assert_eq!(priorities(&recorder).len(), 2, "a window that is not its own is left alone");
     }
 }

@@ -296,6 +296,7 @@ impl RatchetBuilder {
             registration: registration.clone(),
             heartbeat: config.heartbeat,
             grace: config.grace,
+            deadline: config.store_deadline,
             clock: self.clock,
             counters: counters.clone(),
         })

@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::beat_interval::next_interval;
+use crate::deadline::within;
 use crate::ids::new_node_id;
 use crate::skew::{MEASURE_EVERY, ROUND_TRIP_MAX, SkewWarning, skew_us};
 use crate::stats::Counters;
@@ -41,6 +42,8 @@ pub(crate) struct PulseConfig {
     pub(crate) registration: NodeRegistration,
     pub(crate) heartbeat: Duration,
     pub(crate) grace: Duration,
+    /// How long registering may take.
+    pub(crate) deadline: Duration,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) counters: Arc<Counters>,
 }
@@ -108,11 +111,11 @@ fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
             return;
         }
     };
-    let opened = runtime.block_on(async {
+    let opened = runtime.block_on(within(config.deadline, "registering the node", async {
         let mut pulse = config.store.open_pulse().await?;
         pulse.register(&config.registration).await?;
         Ok(pulse)
-    });
+    }));
     let pulse = match opened {
         Ok(pulse) => pulse,
         Err(error) => {

@@ -63,6 +63,8 @@ pub(super) struct EndedAttempt {
     pub(super) defer: Option<DeferReason>,
     pub(super) own_commit: Option<Settlement>,
     pub(super) thread: Option<tokio::task::JoinHandle<()>>,
+    /// How often not even the smallest form of its settlement could be written.
+    pub(super) refusals: u32,
 }
 
 pub(super) enum Message {
@@ -352,6 +354,7 @@ impl Pump {
                             defer,
                             own_commit,
                             thread,
+                            refusals: 0,
                         });
                     }
                 }

@@ -17,6 +17,8 @@ const SETTLE_TOGETHER: usize = 500;
 const LOOK_INSIDE_EVERY: Duration = Duration::from_secs(1);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How often the smallest form of a settlement may be refused before it is given up; that takes half a minute.
+const REFUSALS_MAX: u32 = 12;
 
 impl Pump {
     /// One transaction: settles what has ended, then claims for the room there is.
@@ -135,9 +137,7 @@ impl Pump {
             }
         }
         if error.is_passing() {
-            for settlement in &mut self.settlements[..count] {
-                settlement.maybe_applied = true;
-            }
+            self.may_be_applied(count);
             self.pause(&error);
         } else if count == 0 {
             self.pause(&error);
@@ -180,18 +180,54 @@ impl Pump {
         while let Some(group) = groups.pop() {
             match self.try_turn(group, None).await {
                 Ok(turn) => self.finish(turn, group, None),
-                Err(error) if error.is_passing() => return self.pause(&error),
+                Err(error) if error.is_passing() => {
+                    self.may_be_applied(group);
+                    return self.pause(&error);
+                }
                 Err(_) if group > 1 => groups.extend([group - group / 2, group / 2]),
-                Err(error) => {
-                    if self.settlements[0] == self.settlements[0].minimal() {
-                        self.give_up(&error);
-                    } else {
-                        self.counters.minimal.add(1);
-                        self.settlements[0] = self.settlements[0].minimal();
-                        groups.push(1);
+                Err(_) => {
+                    if let Err(error) = self.settle_minimal().await {
+                        return self.pause(&error);
                     }
                 }
             }
+        }
+    }
+
+    /// Writes the first settlement in its smallest form, which holds nothing of the user's.
+    ///
+    /// If that is refused too, the fault is not in the result: a privilege or a table may be missing, or the server is in a
+    /// state whose error nobody knew. The result is kept and tried again, behind the others, for a while.
+    async fn settle_minimal(&mut self) -> Result<(), StoreError> {
+        let minimal = self.settlements[0].minimal();
+        let full = std::mem::replace(&mut self.settlements[0], minimal);
+        let error = match self.try_turn(1, None).await {
+            Ok(turn) => {
+                self.counters.minimal.add(1);
+                self.finish(turn, 1, None);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        self.settlements[0] = full;
+        if error.is_passing() {
+            self.may_be_applied(1);
+            return Err(error);
+        }
+        self.ended[0].refusals += 1;
+        if self.ended[0].refusals == REFUSALS_MAX {
+            self.give_up(&error);
+        } else {
+            self.settlements.rotate_left(1);
+            self.ended.rotate_left(1);
+        }
+        Err(error)
+    }
+
+    /// The answer was lost: the first `count` settlements may be written already.
+    fn may_be_applied(&mut self, count: usize) {
+        for settlement in &mut self.settlements[..count] {
+            settlement.maybe_applied = true;
         }
     }
 

@@ -18,10 +18,10 @@ pub(crate) struct MysqlDriver {
 }
 
 /// Claimers must not lock the gaps between rows, and must see what others have committed since they began. A value that
-/// does not fit is an error, whatever the server's configuration says. A machine that vanishes in the midst of a
+/// does not fit is an error, and a statement outside of a transaction is committed, whatever the server's configuration says. A machine that vanishes in the midst of a
 /// transaction must not keep its locks for hours: MariaDB ends the idle transaction, MySQL the idle connection.
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-     SET SESSION innodb_lock_wait_timeout = 10, wait_timeout = 60, \
+     SET SESSION autocommit = 1, innodb_lock_wait_timeout = 10, wait_timeout = 60, \
      sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES'); \
      /*M! SET SESSION idle_transaction_timeout = 10 */";
 

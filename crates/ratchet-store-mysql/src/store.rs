@@ -48,10 +48,8 @@ impl MysqlStore {
         }
         if migrate {
             // DDL commits by itself here, so there is no transaction to put it in; the lock belongs to the connection.
-            return self
-                .transact(Intent::Statement, work!([], |conn| migrate::migrate_exclusively(conn)))
-                .await
-                .map(|_| ());
+            let migrated = work!([], |conn| migrate::migrate_exclusively(conn));
+            return self.pool.migrate(Intent::Statement, migrated).await.map(|_| ());
         }
         self.transact(Intent::Read, work!([], |conn| migrate::check(conn))).await
     }

@@ -1,14 +1,23 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::runtime::{Handle, Id};
+use tokio::time::Instant;
+
+/// A connection that was not used for longer is closed instead of used: servers, firewalls and address translations end
+/// what lies idle, and not all of them say so. The shortest that is known here is MySQL's session setting of a minute.
+const IDLE_MAX: Duration = Duration::from_secs(50);
 
 /// Connections that are open and not in use.
 ///
 /// A connection is used only on the runtime that opened it: elsewhere every answer would have to cross from one thread to
 /// another. On one runtime the one that was used last is used next, so that few are enough.
-pub(crate) struct Kept<C>(Mutex<HashMap<Option<Id>, Vec<C>>>);
+pub(crate) struct Kept<C>(Mutex<ByRuntime<C>>);
+
+/// With the time at which each was last used.
+type ByRuntime<C> = HashMap<Option<Id>, Vec<(Instant, C)>>;
 
 impl<C> Kept<C> {
     pub(crate) fn new() -> Self {
@@ -17,11 +26,18 @@ impl<C> Kept<C> {
 
     /// A connection of this runtime.
     pub(crate) fn take(&self) -> Option<C> {
-        self.lock().get_mut(&here())?.pop()
+        let (used, connection) = self.lock().get_mut(&here())?.pop()?;
+        if used.elapsed() < IDLE_MAX {
+            return Some(connection);
+        }
+        // It was the last that was used, so the others lay idle for longer.
+        let idle = self.lock().remove(&here());
+        drop(idle);
+        None
     }
 
     pub(crate) fn keep(&self, connection: C) {
-        self.lock().entry(here()).or_default().push(connection);
+        self.lock().entry(here()).or_default().push((Instant::now(), connection));
     }
 
     /// Closes connections, those of other runtimes first, until at most `most` are left.
@@ -50,7 +66,7 @@ impl<C> Kept<C> {
         drop(kept);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Option<Id>, Vec<C>>> {
+    fn lock(&self) -> MutexGuard<'_, ByRuntime<C>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,5 +102,22 @@ mod tests {
             assert_eq!(kept.take(), Some(3), "those of other runtimes are closed first");
         });
         assert_eq!(one.block_on(async { kept.take() }), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_lay_idle_for_long_is_closed() {
+        let kept = Kept::new();
+        kept.keep(1);
+        tokio::time::advance(IDLE_MAX / 2).await;
+        kept.keep(2);
+        tokio::time::advance(IDLE_MAX / 2).await;
+        assert_eq!(kept.take(), Some(2));
+        assert_eq!(kept.take(), None, "the first was idle for too long");
+        kept.keep(3);
+        kept.keep(4);
+        tokio::time::advance(IDLE_MAX).await;
+        assert_eq!(kept.take(), None);
+        kept.keep(5);
+        assert_eq!((kept.take(), kept.take()), (Some(5), None));
     }
 }

@@ -18,13 +18,21 @@ pub struct PoolLimits {
     pub connections: usize,
     /// How long opening a connection may take.
     pub connect: Duration,
-    /// How long a transaction may take; then its connection is closed.
+    /// How long a transaction may take; then its connection is closed. A connection that was kept is given a fifth of it
+    /// for its first answer, before another takes its place.
     pub transaction: Duration,
+    /// How long migrating may take, with the wait for others who do.
+    pub migration: Duration,
 }
 
 impl Default for PoolLimits {
     fn default() -> Self {
-        Self { connections: 8, connect: Duration::from_secs(10), transaction: Duration::from_secs(25) }
+        Self {
+            connections: 8,
+            connect: Duration::from_secs(10),
+            transaction: Duration::from_secs(25),
+            migration: Duration::from_mins(10),
+        }
     }
 }
 
@@ -76,6 +84,21 @@ impl<D: Driver> Pool<D> {
         self.thread.run(async move { inner.transact(intent, &work).await }).await
     }
 
+    /// Runs a migration: on a connection of its own, for as long as the limit for migrations allows.
+    pub async fn migrate<T: Send + 'static>(&self, intent: Intent, work: Work<T>) -> Result<T, StoreError> {
+        let inner = self.inner.clone();
+        let limit = inner.limits.migration;
+        self.thread
+            .run(async move {
+                let attempt = async {
+                    let fresh = inner.connect().await?;
+                    inner.run_on(fresh, intent, &work).await.map_err(|failed| failed.error)
+                };
+                tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| Err(took_too_long(limit)))
+            })
+            .await
+    }
+
     /// A connection for heartbeats alone, on the caller's runtime.
     pub async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
         let connection = self.inner.connect().await?;
@@ -86,9 +109,15 @@ impl<D: Driver> Pool<D> {
 impl<D: Driver> Inner<D> {
     async fn transact<T>(&self, intent: Intent, work: &Work<T>) -> Result<T, StoreError> {
         let mut tries = 1;
+        let limit = self.limits.transaction;
         loop {
-            let attempt = tokio::time::timeout(self.limits.transaction, self.attempt(intent, work));
-            match attempt.await.unwrap_or_else(|_| Err(self.took_too_long())) {
+            let attempt = tokio::time::timeout(limit, self.attempt(intent, work)).await;
+            let result = attempt.unwrap_or_else(|_| {
+                // If it is the way to the server that was lost, then the others that were kept are too.
+                self.kept.forget();
+                Err(took_too_long(limit))
+            });
+            match result {
                 Err(error) if *error.kind() == ErrorKind::Transient && tries < TRIES => {
                     self.counters.count_retry();
                     tracing::debug!(error = &error as &dyn std::error::Error, tries, "a transaction is tried again");
@@ -100,20 +129,13 @@ impl<D: Driver> Inner<D> {
         }
     }
 
-    fn took_too_long(&self) -> StoreError {
-        let problem = format!(
-            "it took longer than {:?} and its connection was closed; it may or may not have happened",
-            self.limits.transaction
-        );
-        StoreError::new(ErrorKind::Unavailable, "running a transaction", problem)
-    }
-
     async fn attempt<T>(&self, intent: Intent, work: &Work<T>) -> Result<T, StoreError> {
         let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
         if let Some(kept) = self.kept.take() {
-            match self.run_on(kept, intent, work).await {
+            match self.run_on_kept(kept, intent, work).await {
                 Err(Failed { error, begun: false, .. }) if *error.kind() == ErrorKind::Unavailable => {
-                    // The server was restarted, or closed what it took for idle: then so are the others that were kept.
+                    // The server was restarted, closed what it took for idle, or the way to it was lost: then the same is
+                    // true of the others that were kept.
                     self.kept.forget();
                 }
                 result => return result.map_err(|failed| failed.error),
@@ -125,19 +147,44 @@ impl<D: Driver> Inner<D> {
         self.run_on(fresh, intent, work).await.map_err(|failed| failed.error)
     }
 
+    /// The same as [`run_on`](Self::run_on), but a connection that may have been lost while it lay there has to answer soon.
+    async fn run_on_kept<T>(&self, mut kept: D::Connection, intent: Intent, work: &Work<T>) -> Result<T, Failed> {
+        let limit = self.limits.transaction / 5;
+        let silent = |_| Failed { error: took_too_long(limit), begun: false, usable: false };
+        if !self.is_alone(intent) {
+            let begun = tokio::time::timeout(limit, begin(&*self.driver, &mut kept)).await;
+            begun.map_err(silent).flatten()?;
+            let result = run_begun(&*self.driver, &mut kept, work).await;
+            return self.keep_if_usable(kept, intent, result);
+        }
+        if intent == Intent::Statement {
+            // It may be repeated, and waits for nobody. What only reads may take its time.
+            return tokio::time::timeout(limit, self.run_on(kept, intent, work)).await.map_err(silent).flatten();
+        }
+        self.run_on(kept, intent, work).await
+    }
+
     /// Runs work on a connection, and keeps the connection if it can be used again.
     async fn run_on<T>(&self, mut connection: D::Connection, intent: Intent, work: &Work<T>) -> Result<T, Failed> {
         let driver = &*self.driver;
-        let alone = self.is_alone(intent);
-        let result = if alone {
+        let result = if self.is_alone(intent) {
             // A single statement that is repeated finds what the first has done; see `Transact`.
             let done = work(&mut driver.session(&mut connection)).await;
-            done.map_err(Failed::before)
+            done.map_err(Failed::alone)
         } else {
             run_in_transaction(driver, &mut connection, work).await
         };
+        self.keep_if_usable(connection, intent, result)
+    }
+
+    fn keep_if_usable<T>(
+        &self,
+        connection: D::Connection,
+        intent: Intent,
+        result: Result<T, Failed>,
+    ) -> Result<T, Failed> {
         match &result {
-            Ok(_) if alone && intent == Intent::Read => self.kept.keep(connection),
+            Ok(_) if self.is_alone(intent) && intent == Intent::Read => self.kept.keep(connection),
             Ok(_) => {
                 self.counters.count_commits(1);
                 self.kept.keep(connection);
@@ -177,9 +224,21 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
+    /// A connection that cannot begin a transaction is of no use, whatever the reason.
     fn before(error: StoreError) -> Self {
-        Self { usable: *error.kind() != ErrorKind::Unavailable, error, begun: false }
+        Self { error, begun: false, usable: false }
     }
+
+    /// What failed without a transaction may have left anything behind, unless it found a key taken as it often does.
+    fn alone(error: StoreError) -> Self {
+        Self { usable: *error.kind() == ErrorKind::Conflict, error, begun: false }
+    }
+}
+
+fn took_too_long(limit: Duration) -> StoreError {
+    let problem =
+        format!("it took longer than {limit:?} and its connection was closed; it may or may not have happened");
+    StoreError::new(ErrorKind::Unavailable, "running a transaction", problem)
 }
 
 /// Runs work in a transaction and commits it, or rolls it back.
@@ -188,9 +247,19 @@ pub(crate) async fn run_in_transaction<D: Driver, T>(
     connection: &mut D::Connection,
     work: &Work<T>,
 ) -> Result<T, Failed> {
+    begin(driver, connection).await?;
+    run_begun(driver, connection, work).await
+}
+
+async fn begin<D: Driver>(driver: &D, connection: &mut D::Connection) -> Result<(), Failed> {
     let mut session = driver.session(connection);
     let begun = session.execute("beginning a transaction", driver.begin().into(), Vec::new()).await;
-    begun.map_err(Failed::before)?;
+    begun.map(|_| ()).map_err(Failed::before)
+}
+
+/// Runs work in a transaction that has begun.
+async fn run_begun<D: Driver, T>(driver: &D, connection: &mut D::Connection, work: &Work<T>) -> Result<T, Failed> {
+    let mut session = driver.session(connection);
     let error = match work(&mut session).await {
         Ok(done) => match session.execute("committing a transaction", "COMMIT".into(), Vec::new()).await {
             Ok(_) => return Ok(done),

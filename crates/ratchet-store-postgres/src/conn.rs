@@ -7,10 +7,12 @@ use jiff::Timestamp;
 use ratchet_core::StoreError;
 use ratchet_store_sql::{CellError, Cells, Conn, Counters, Row, Texts, Value};
 use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::{Arguments as _, AssertSqlSafe, Column as _, Executor as _, PgConnection, Row as _, ValueRef as _};
+use sqlx::{
+    Arguments as _, AssertSqlSafe, Column as _, Connection as _, Executor as _, PgConnection, Row as _, ValueRef as _,
+};
 use uuid::Uuid;
 
-use crate::error::store_error;
+use crate::error::{is_stale_plan, store_error};
 use crate::param::{EPOCH_US, Param};
 
 /// A connection for the length of a few statements.
@@ -37,15 +39,31 @@ impl Conn for Session<'_> {
             let query = sqlx::query_with(AssertSqlSafe(text), arguments).persistent(self.prepares);
             self.conn.execute(query).await
         };
-        Ok(result.map_err(|error| store_error(doing, error))?.rows_affected())
+        match result {
+            Ok(done) => Ok(done.rows_affected()),
+            Err(error) => Err(self.failed(doing, error).await),
+        }
     }
 
     async fn fetch(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         self.counters.count_statement();
         let arguments = arguments(values).map_err(|error| store_error(doing, sqlx::Error::Encode(error)))?;
         let query = sqlx::query_with(AssertSqlSafe(text), arguments).persistent(self.prepares);
-        let rows = self.conn.fetch_all(query).await.map_err(|error| store_error(doing, error))?;
-        Ok(rows.into_iter().map(|row| Row::new(PgCells(row))).collect())
+        match self.conn.fetch_all(query).await {
+            Ok(rows) => Ok(rows.into_iter().map(|row| Row::new(PgCells(row))).collect()),
+            Err(error) => Err(self.failed(doing, error).await),
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Forgets what was prepared before the schema was changed: it would be refused again whenever it is tried.
+    async fn failed(&mut self, doing: &'static str, error: sqlx::Error) -> StoreError {
+        if is_stale_plan(&error) {
+            // If this fails the connection is gone, and the statements with it.
+            let _ = self.conn.clear_cached_statements().await;
+        }
+        store_error(doing, error)
     }
 }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ratchet_core::coordinator::{ClusterCoordinator, CoordinatorStats, Failures, Hint, Hub, ListenGuard, Listener};
 use ratchet_core::{NodeId, StoreError};
 use ratchet_store_pool::Pool;
-use ratchet_store_sql::{Intent, work};
+use ratchet_store_sql::{Conn, Intent, work};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -115,8 +115,18 @@ async fn announce(pool: &Pool<PostgresDriver>, channel: &str, text: String) -> R
         literal(&text)
     );
     let script: Arc<str> = script.into();
-    let notify = work!([script], |conn| conn.execute("telling other nodes of work", script, Vec::new()));
-    pool.transact(Intent::Statement, notify).await.map(|_| ())
+    let notify = work!([script], |conn| notify(conn, script));
+    pool.transact(Intent::Statement, notify).await
+}
+
+async fn notify(conn: &mut dyn Conn, script: Arc<str>) -> Result<(), StoreError> {
+    const DOING: &str = "telling other nodes of work";
+    let told = conn.execute(DOING, script, Vec::new()).await;
+    if told.is_err() {
+        // The rest of the script was not run. If this fails too, the connection is gone.
+        let _ = conn.execute(DOING, "ROLLBACK".into(), Vec::new()).await;
+    }
+    told.map(|_| ())
 }
 
 fn literal(text: &str) -> String {

@@ -6,6 +6,14 @@ pub(crate) fn store_error(doing: &'static str, error: sqlx::Error) -> StoreError
     StoreError::new(kind, doing, problem).with_source(error)
 }
 
+/// Whether a statement was prepared before a migration changed what it returns.
+pub(crate) fn is_stale_plan(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() == Some(STALE_PLAN)
+}
+
+/// The code says more than that, but of the statements here nothing else.
+const STALE_PLAN: &str = "0A000";
+
 fn classify(error: &sqlx::Error) -> (ErrorKind, &'static str) {
     match error {
         sqlx::Error::Database(database) => classify_code(database.code().as_deref().unwrap_or("XX000")),
@@ -24,12 +32,12 @@ fn classify_code(code: &str) -> (ErrorKind, &'static str) {
         "40P01" => (ErrorKind::Transient, "it was rolled back to resolve a deadlock"),
         "40001" => (ErrorKind::Transient, "it was rolled back because others changed the same rows"),
         "55P03" | "57014" => (ErrorKind::Transient, "it waited too long for a lock or for its turn"),
-        // A plan that was made before a migration.
-        "0A000" => (ErrorKind::Transient, "the schema was changed meanwhile"),
+        STALE_PLAN => (ErrorKind::Transient, "the schema was changed meanwhile"),
         "23505" => (ErrorKind::Conflict, "a row with the same key is already there"),
         "25P01" => (ErrorKind::Invalid, "this belongs in a transaction; begin one first"),
         "25P02" => (ErrorKind::Invalid, "the transaction has failed before; roll it back"),
         "25P03" => (ErrorKind::Unavailable, "the server ended a transaction that lay idle, and its connection"),
+        "25P04" => (ErrorKind::Unavailable, "the server ended a transaction that took too long, and its connection"),
         "25006" => (ErrorKind::Unavailable, "the server is a read-only replica; connect to the primary"),
         "28000" | "28P01" => (ErrorKind::Invalid, "the server refuses this user or password"),
         "3D000" => (ErrorKind::Invalid, "the database does not exist; create it first"),
@@ -67,6 +75,7 @@ mod tests {
         check("25006", ErrorKind::Unavailable);
         check("25P02", ErrorKind::Invalid);
         check("25P03", ErrorKind::Unavailable);
+        check("25P04", ErrorKind::Unavailable); // transaction_timeout
         check("28P01", ErrorKind::Invalid);
         check("42601", ErrorKind::Invalid); // syntax_error
         check("22021", ErrorKind::Invalid);

@@ -100,7 +100,8 @@ impl PostgresOptions {
         self
     }
 
-    /// How long a transaction may take before its connection is closed; 25 seconds unless told otherwise.
+    /// How long a transaction may take before its connection is closed; 25 seconds unless told otherwise. Migrating may take
+    /// ten minutes.
     #[must_use]
     pub fn transaction_timeout(mut self, timeout: Duration) -> Self {
         self.limits.transaction = timeout;

@@ -50,10 +50,8 @@ impl PostgresStore {
     /// Makes sure that the database has the schema that this version needs.
     pub(crate) async fn prepare(&self, migrate: bool) -> Result<(), StoreError> {
         if migrate {
-            return self
-                .transact(Intent::Write, work!([], |conn| migrate::migrate_exclusively(conn)))
-                .await
-                .map(|_| ());
+            let migrated = work!([], |conn| migrate::migrate_exclusively(conn));
+            return self.pool.migrate(Intent::Write, migrated).await.map(|_| ());
         }
         self.transact(Intent::Read, work!([], |conn| migrate::check(conn))).await
     }

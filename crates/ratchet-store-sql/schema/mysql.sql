@@ -77,8 +77,9 @@ CREATE TABLE scheduler_job_queue (
     -- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
     -- depend on how many jobs wait, here or in lanes that nobody asks for.
     INDEX idx_queue_claim (status, deferred, probation, queue, kind, priority, scheduled_time, job_id),
-    -- Deferred jobs, to find those whose time has come. Other jobs have no such time.
-    INDEX idx_queue_deferred (deferred_until),
+    -- Deferred jobs, to find those whose time has come. Other jobs come apart from them, whatever time they once had; the
+    -- state is left out, so that a claim does not write here.
+    INDEX idx_queue_deferred (deferred, deferred_until),
     -- What a node runs (reconcile) and whose node is dead (orphans).
     INDEX idx_queue_running (picked_by)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -330,5 +331,5 @@ CREATE TABLE ratchet_schema_version (
     dirty       BOOLEAN      NOT NULL
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
-VALUES (1, 'jobs', '99d8a6956e9801e287c3da0be4b5117a7f54a7736abfc054cd301d928eceb50a', UTC_TIMESTAMP(6), FALSE),
+VALUES (1, 'jobs', '9a3c18d305a61f330531702819b259a647e6661a21245a45cf5ad65bcfee80b7', UTC_TIMESTAMP(6), FALSE),
        (2, 'composition', 'ff106a71d8a671a155b6d90d1372d62893d77908aeece02bcb39f57128236172', UTC_TIMESTAMP(6), FALSE);

@@ -55,7 +55,7 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
     if gate.probation_waits && request.probation {
         let mut on_probation = lanes(request, true);
         keep_best(conn, request, &mut on_probation).await?;
-        look(conn, request, &mut on_probation).await?;
+        gate.now = look(conn, request, &mut on_probation).await?.now;
         wanted.append(&mut on_probation);
     }
     let mut merge = Merge::new(request, wanted, gate.now);
@@ -65,7 +65,7 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         if picked.is_empty() {
             break;
         }
-        let mut taken = take(conn, request.node, &picked).await?;
+        let mut taken = take(conn, request.node, gate.now, &picked).await?;
         claimed.append(&mut taken.claims);
         if !taken.unreadable.is_empty() {
             conn.run_in(&PARK, &[Value::micros(PARK_FOR)], &taken.unreadable).await?;
@@ -105,6 +105,11 @@ const PROMOTABLE: Stmt = Stmt::shared(
     "looking for deferred jobs whose time has come",
     "SELECT job_id FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*yes*/ \
      AND deferred_until <= ? ORDER BY deferred_until LIMIT ? /*skip_locked*/",
+)
+// On a small table it would rather read all that waits.
+.mysql(
+    "SELECT job_id FROM scheduler_job_queue FORCE INDEX (idx_queue_deferred) WHERE status = /*state:pending*/ \
+     AND deferred = /*yes*/ AND deferred_until <= ? ORDER BY deferred_until LIMIT ? /*skip_locked*/",
 );
 
 // A job that was put off keeps its time, and with it its place in the order.
@@ -120,19 +125,22 @@ struct Gate {
     probation_waits: bool,
 }
 
-/// What a look asks besides the jobs, up to the tables of the question; `$more` is a further column.
+/// What a look asks besides the jobs, up to the tables of the question; `$more` is a further column, `$deferred` and `$claim`
+/// name the indexes to use where the database has to be told.
 macro_rules! gate {
-    ($more:literal) => {
+    ($more:literal, $deferred:literal, $claim:literal) => {
         concat!(
             "SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probation_waits AS probation_waits, \
              h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id",
             $more,
             " FROM (SELECT /*now*/ AS now, \
              EXISTS (SELECT 1 FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL) AS alive, \
-             EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*yes*/ \
-             AND deferred_until <= /*now*/) AS deferred_due, \
-             EXISTS (SELECT 1 FROM scheduler_job_queue WHERE status = /*state:pending*/ AND probation = /*yes*/ \
-             AND deferred = /*no*/) AS probation_waits) AS g "
+             EXISTS (SELECT 1 FROM scheduler_job_queue ",
+            $deferred,
+            " WHERE status = /*state:pending*/ AND deferred = /*yes*/ AND deferred_until <= /*now*/) AS deferred_due, \
+             EXISTS (SELECT 1 FROM scheduler_job_queue ",
+            $claim,
+            " WHERE status = /*state:pending*/ AND probation = /*yes*/ AND deferred = /*no*/) AS probation_waits) AS g "
         )
     };
 }
@@ -145,7 +153,7 @@ macro_rules! gate {
 const LOOK: Stmt = Stmt::shared(
     "looking for jobs to claim",
     concat!(
-        gate!(""),
+        gate!("", "", ""),
         "LEFT JOIN (/*union*/SELECT * FROM (SELECT CAST(? AS INTEGER) AS lane, scheduled_time, job_id \
          FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*no*/ \
          AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
@@ -174,7 +182,11 @@ const LOOK: Stmt = Stmt::shared(
      WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = l.unless_paused AND p.paused)) h ON TRUE",
 )
 .mysql(concat!(
-    gate!(", (SELECT JSON_ARRAYAGG(p.name) FROM scheduler_queue p WHERE p.paused = /*yes*/) AS paused"),
+    gate!(
+        ", (SELECT JSON_ARRAYAGG(p.name) FROM scheduler_queue p WHERE p.paused = /*yes*/) AS paused",
+        "FORCE INDEX (idx_queue_deferred)",
+        "FORCE INDEX (idx_queue_claim)"
+    ),
     "LEFT JOIN (/*union*/(SELECT ? AS lane, scheduled_time, job_id \
      FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
@@ -242,16 +254,17 @@ struct Taken {
     lost: Vec<JobId>,
 }
 
-/// Takes those of the picked jobs that nobody else takes at this moment.
-async fn take(conn: &mut dyn Conn, node: NodeId, picked: &[JobId]) -> Result<Taken, StoreError> {
+/// Takes those of the picked jobs that nobody else takes at this moment, and that are still due: another node may have run
+/// one since the look, and put its next attempt off.
+async fn take(conn: &mut dyn Conn, node: NodeId, now: Timestamp, picked: &[JobId]) -> Result<Taken, StoreError> {
     // Rows are written in the order of their keys, so that claimers who lock rows do not wait for each other in a circle.
     let mut sorted = picked.to_vec();
     sorted.sort_unstable();
     let rows = match conn.texts().dialect() {
         Dialect::Sqlite => take_all(conn, node, &sorted).await?,
-        Dialect::Postgres => conn.rows_in(&TAKE_AND_READ, &[node.into()], &sorted).await?,
+        Dialect::Postgres => conn.rows_in(&TAKE_AND_READ, &[node.into(), now.into()], &sorted).await?,
         Dialect::Mysql => {
-            let locked = conn.rows_in(&LOCK_PENDING, &[], &sorted).await?;
+            let locked = conn.rows_in(&LOCK_PENDING, &[now.into()], &sorted).await?;
             let locked = locked.iter().map(|row| row.fields().job_id("job_id")).collect::<Result<Vec<JobId>, _>>()?;
             take_all(conn, node, &locked).await?
         }
@@ -280,7 +293,8 @@ async fn take_all(conn: &mut dyn Conn, node: NodeId, ids: &[JobId]) -> Result<Ve
 const LOCK_PENDING: Stmt = Stmt::shared(
     "locking jobs to claim",
     "SELECT job_id FROM scheduler_job_queue /*by_id*/ \
-     WHERE job_id /*any*/ AND status = /*state:pending*/ AND deferred = /*no*/ ORDER BY job_id /*skip_locked*/",
+     WHERE scheduled_time <= ? AND job_id /*any*/ AND status = /*state:pending*/ AND deferred = /*no*/ \
+     ORDER BY job_id /*skip_locked*/",
 );
 
 const TAKE: Stmt = Stmt::shared(
@@ -307,7 +321,7 @@ const TAKE_AND_READ: Stmt = Stmt::only_postgres(
     concat!(
         "UPDATE scheduler_job_queue q SET status = /*state:running*/, version = q.version + 1, picked_by = ?, \
          picked_at = /*now*/, progress = NULL, updated_at = /*now*/ \
-         FROM (SELECT p.job_id FROM scheduler_job_queue p WHERE p.job_id /*any*/ \
+         FROM (SELECT p.job_id FROM scheduler_job_queue p WHERE p.scheduled_time <= ? AND p.job_id /*any*/ \
          AND COALESCE(p.status, '') = /*state:pending*/ AND NOT COALESCE(p.deferred, FALSE) ORDER BY p.job_id /*skip_locked*/) free \
          JOIN scheduler_job j ON j.job_id = free.job_id WHERE q.job_id = free.job_id RETURNING ",
         claimed_columns!()

@@ -87,14 +87,27 @@ impl dyn Conn + '_ {
             return None;
         }
         let arrays = self.texts().dialect().has_arrays();
-        let (chunk, after) = rest.split_at(if arrays { rest.len() } else { list::chunk_size(rest.len()) });
-        *rest = after;
+        let most = if arrays { rest.len() } else { list::chunk_size(rest.len()) };
         let mut values = Vec::new();
-        for item in chunk {
+        let (mut count, mut bytes) = (0, 0);
+        for item in &rest[..most] {
+            let before = values.len();
             bind(item, &mut values);
+            bytes += values[before..].iter().map(Value::bytes).sum::<usize>();
+            if count > 0 && bytes > list::BYTES_MAX {
+                values.truncate(before);
+                break;
+            }
+            count += 1;
         }
-        let text = self.texts().render(stmt, if arrays { 1 } else { chunk.len() });
-        let values = if arrays { list::columns(values, chunk.len()) } else { values };
+        if !arrays {
+            let width = values.len() / count;
+            count = list::chunk_size(count);
+            values.truncate(count * width);
+        }
+        *rest = &rest[count..];
+        let text = self.texts().render(stmt, if arrays { 1 } else { count });
+        let values = if arrays { list::columns(values, count) } else { values };
         Some((text, before.iter().cloned().chain(values).collect()))
     }
 
@@ -142,5 +155,78 @@ impl dyn Conn + '_ {
         }
         let (count, values) = list::padded(before, keys);
         (texts.render(stmt, count), values)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::dialect::Dialect;
+
+    /// Remembers how many bytes each statement had, and does nothing.
+    pub(crate) struct Scale {
+        texts: Texts,
+        pub(crate) statements: Vec<usize>,
+    }
+
+    impl Scale {
+        pub(crate) fn new(dialect: Dialect) -> Self {
+            Self { texts: Texts::new(dialect), statements: Vec::new() }
+        }
+    }
+
+    #[async_trait]
+    impl Conn for Scale {
+        fn texts(&self) -> &Texts {
+            &self.texts
+        }
+
+        async fn execute(&mut self, _: &'static str, _: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError> {
+            self.statements.push(values.iter().map(Value::bytes).sum());
+            Ok(0)
+        }
+
+        async fn fetch(
+            &mut self,
+            doing: &'static str,
+            text: Arc<str>,
+            values: Vec<Value>,
+        ) -> Result<Vec<Row>, StoreError> {
+            self.execute(doing, text, values).await.map(|_| Vec::new())
+        }
+    }
+
+    /// Runs what never waits.
+    pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+        match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(done) => done,
+            Poll::Pending => panic!("it waits"),
+        }
+    }
+
+    const TAG: Stmt = Stmt::shared("tagging", "INSERT INTO t (a, b) /*rows:text text*/");
+
+    fn check(dialect: Dialect, sizes: &[usize], expected: &[usize]) {
+        let mut scale = Scale::new(dialect);
+        let conn: &mut dyn Conn = &mut scale;
+        let bind = |size: &usize, values: &mut Vec<Value>| {
+            values.extend(["x".into(), Value::Text(Some("y".repeat(*size - 1).into()))]);
+        };
+        at_once(conn.run_each(&TAG, sizes, bind)).expect("nothing can fail");
+        assert_eq!(scale.statements, expected, "{dialect:?}");
+    }
+
+    #[test]
+    fn a_list_is_cut_before_it_is_too_large_for_a_server() {
+        const MIB: usize = 1_024 * 1_024;
+        for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::Mysql] {
+            check(dialect, &[10, 20, 30], &[60]);
+            check(dialect, &[MIB; 10], &[4 * MIB, 4 * MIB, 2 * MIB]);
+            check(dialect, &[MIB, 5 * MIB, MIB], &[MIB, 5 * MIB, MIB]);
+        }
+        check(Dialect::Postgres, &[MIB / 20; 100], &[80 * (MIB / 20), 20 * (MIB / 20)]);
+        check(Dialect::Mysql, &[MIB / 20; 100], &[64 * (MIB / 20), 36 * (MIB / 20)]);
     }
 }

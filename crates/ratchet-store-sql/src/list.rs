@@ -5,6 +5,9 @@ use crate::value::Value;
 /// Most entries of one list.
 pub(crate) const LIST_MAX: usize = 256;
 
+/// Most bytes of values in one statement, unless a single row has more. MariaDB takes 16 MiB, and twice as much as text.
+pub(crate) const BYTES_MAX: usize = 4 * 1_024 * 1_024;
+
 /// Lists up to this length have a text of their own.
 const EXACT_MAX: usize = 64;
 

@@ -155,7 +155,7 @@ pub async fn migrate_exclusively(conn: &mut dyn Conn) -> Result<usize, StoreErro
         Dialect::Mysql => {
             let row = conn.row(&LOCK_MIGRATIONS, vec![]).await?;
             if row.map(|row| row.fields().opt_int("locked")).transpose()?.flatten() != Some(1) {
-                let problem = "another node has been migrating for a minute; look what it does, then try again";
+                let problem = "another node has been migrating for five minutes; look what it does, then try again";
                 return Err(StoreError::new(ErrorKind::Unavailable, DOING, problem));
             }
             let migrated = migrate(conn).await;
@@ -170,7 +170,7 @@ const LOCK_MIGRATIONS: Stmt = Stmt::only_postgres(
     "waiting for other migrations",
     "SELECT CAST(pg_advisory_xact_lock(7236824) AS text) AS locked",
 )
-.mysql("SELECT GET_LOCK(CONCAT('ratchet:', MD5(DATABASE())), 60) AS locked");
+.mysql("SELECT GET_LOCK(CONCAT('ratchet:', MD5(DATABASE())), 300) AS locked");
 
 const UNLOCK_MIGRATIONS: Stmt = Stmt::shared("letting other migrations go on", "SELECT 1 AS unlocked")
     .mysql("SELECT RELEASE_LOCK(CONCAT('ratchet:', MD5(DATABASE()))) AS unlocked");

@@ -91,4 +91,9 @@ const NEXT_DEFERRED: Stmt = Stmt::shared(
     "looking for the next deferred job",
     "SELECT deferred_until, queue, kind, probation FROM scheduler_job_queue \
      WHERE status = /*state:pending*/ AND deferred = /*yes*/ ORDER BY deferred_until LIMIT ?",
+)
+// On a small table it would rather sort.
+.mysql(
+    "SELECT deferred_until, queue, kind, probation FROM scheduler_job_queue FORCE INDEX (idx_queue_deferred) \
+     WHERE status = /*state:pending*/ AND deferred = /*yes*/ ORDER BY deferred_until LIMIT ?",
 );

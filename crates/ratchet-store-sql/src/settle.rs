@@ -249,6 +249,11 @@ impl<'a> Finished<'a> {
         }
     }
 
+    /// Whether it has to be written alone: MariaDB cuts a text in a UNION at 65,535 bytes.
+    fn is_long(&self) -> bool {
+        self.result.is_some_and(|result| result.as_str().len() > usize::from(u16::MAX))
+    }
+
     fn bind(&self, values: &mut Vec<Value>) {
         values.extend([
             self.id.into(),
@@ -269,7 +274,11 @@ impl<'a> Finished<'a> {
 
 /// Ends jobs: the cold row keeps what became of them, the hot row goes, the business key is free.
 pub(crate) async fn finish(conn: &mut dyn Conn, finished: &[Finished<'_>]) -> Result<(), StoreError> {
-    conn.run_each(&FINISH, finished, Finished::bind).await?;
+    let (long, others): (Vec<&Finished<'_>>, Vec<&Finished<'_>>) = finished.iter().partition(|one| one.is_long());
+    conn.run_each(&FINISH, &others, |one, values| one.bind(values)).await?;
+    for one in long {
+        conn.run_each(&FINISH, &[one], |one, values| one.bind(values)).await?;
+    }
     let ids: Vec<JobId> = finished.iter().map(|finished| finished.id).collect();
     conn.run_in(&LEAVE_QUEUE, &[], &ids).await?;
     let keys: Vec<(&str, JobId)> =

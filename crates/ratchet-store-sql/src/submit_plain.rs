@@ -5,6 +5,7 @@ use ratchet_core::{Due, NewJob, StoreError};
 
 use crate::conn::Conn;
 use crate::dialect::Dialect;
+use crate::list::BYTES_MAX;
 use crate::stmt::Stmt;
 use crate::submit::{ColdRow, DOING, all_created, state_at_start};
 use crate::value::Value;
@@ -14,9 +15,20 @@ pub(crate) const STATEMENTS: &[Stmt] = &[SUBMIT_PLAIN, READ_CLOCK, STORE_PLAIN, 
 /// Most jobs that go as text; longer lists are better prepared.
 const SCRIPT_MAX: usize = 64;
 
+/// More than the values of a plain job take besides its payload and its names.
+const ROW_BYTES: usize = 256;
+
 /// Whether the jobs of these units can be stored this way.
 pub fn is_plain(dialect: Dialect, units: &[SubmitUnit]) -> bool {
     let mut jobs = units.iter().flat_map(|unit| &unit.jobs);
+    // Of two statements the first could be stored without the second.
+    let bytes = |job: &NewJob| {
+        let spec = &job.spec;
+        ROW_BYTES + spec.payload.as_str().len() + spec.kind.as_str().len() + spec.queue.as_str().len()
+    };
+    if jobs.clone().map(bytes).sum::<usize>() > BYTES_MAX {
+        return false;
+    }
     match dialect {
         Dialect::Sqlite => false,
         Dialect::Postgres => jobs.all(ColdRow::is_plain),
@@ -113,3 +125,29 @@ const QUEUE_PLAIN: Stmt = Stmt::only_mysql(
     "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) \
      VALUES /*each*/(?, ?, ?, ?, ?, COALESCE(?, @ratchet_now + INTERVAL ? MICROSECOND), @ratchet_now)/*end*/",
 );
+
+#[cfg(test)]
+mod tests {
+    use ratchet_core::{JobId, JobSpec, JsonText, Kind};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::conn::tests::{Scale, at_once};
+
+    #[test]
+    fn what_is_plain_is_one_statement() {
+        let spec = JobSpec::new(Kind::new("k".repeat(128)).unwrap(), JsonText::from_store("0".repeat(100_000)));
+        let unit = |jobs| {
+            let job = |number| NewJob::new(JobId(Uuid::from_u128(number)), spec.clone());
+            [SubmitUnit { jobs: (0..jobs).map(job).collect() }]
+        };
+        let largest = (1..100).rfind(|jobs| is_plain(Dialect::Postgres, &unit(*jobs))).unwrap();
+        assert_eq!(largest, 41, "4 MiB by 100,000 bytes");
+        for dialect in [Dialect::Postgres, Dialect::Mysql] {
+            assert!(is_plain(dialect, &unit(largest)));
+            let mut scale = Scale::new(dialect);
+            at_once(submit_plain(&mut scale, &unit(largest))).unwrap();
+            assert_eq!(scale.statements.len(), 1);
+        }
+    }
+}

@@ -47,6 +47,15 @@ impl Value {
         }
     }
 
+    /// About how many bytes it takes on its way to the database.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(Some(text)) | Self::Json(Some(text)) => text.len(),
+            Self::List(list) => list.iter().map(Self::bytes).sum(),
+            _ => 16,
+        }
+    }
+
     /// Text, or NULL.
     pub fn opt_text(text: Option<&str>) -> Self {
         Self::Text(text.map(Into::into))

@@ -15,6 +15,8 @@ pub enum Way {
     Cut,
     /// Nothing passes, and nobody is told.
     Silent,
+    /// Nothing passes on connections from before, and nobody is told; new ones are open. So does a firewall that forgets.
+    Forgotten,
 }
 
 /// Passes connections on to a server until it is told not to.
@@ -69,10 +71,13 @@ async fn accept(listener: TcpListener, server: String, way: watch::Receiver<Way>
 async fn forward(mut client: TcpStream, server: String, mut way: watch::Receiver<Way>) {
     // A server that is away looks like a way that is cut.
     let Ok(mut server) = TcpStream::connect(server).await else { return };
+    let mut is_new = true;
     loop {
         let state = *way.borrow_and_update();
+        let passes = state == Way::Open || (state == Way::Forgotten && is_new);
+        is_new = false;
         tokio::select! {
-            _ = copy_bidirectional(&mut client, &mut server), if state == Way::Open => return,
+            _ = copy_bidirectional(&mut client, &mut server), if passes => return,
             changed = way.changed() => if changed.is_err() || *way.borrow() == Way::Cut { return },
         }
     }

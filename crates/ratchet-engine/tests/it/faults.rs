@@ -7,7 +7,7 @@ use ratchet_core::store::*;
 use ratchet_core::*;
 use ratchet_engine::{JobEventKind, new_node_id};
 
-use crate::faulty::{Fault, Faulty};
+use crate::faulty::{Fault, Faulty, holds};
 use crate::support::{Play, Stage, event, eventually, memory, quick, started};
 
 fn faulty() -> (Faulty, Stage) {
@@ -85,6 +85,47 @@ async fn one_settlement_that_the_database_refuses_does_not_harm_the_others() {
         assert_eq!(stage.runs(handle.id()), 1);
     }
     assert_eq!(ratchet.stats().minimal, 1);
+}
+
+#[tokio::test]
+async fn results_outlive_a_database_that_refuses_everything_for_a_while() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    // As with a privilege that somebody took away: until the second time that even the smallest form is refused.
+    let mut smallest = 0;
+    store.plan(move |settlements, _| {
+        if settlements.is_empty() || smallest == 2 {
+            return None;
+        }
+        smallest += usize::from(!settlements.iter().any(|settlement| holds(settlement, "kept")));
+        Some(Fault::Refused)
+    });
+    let handle = ratchet.enqueue(Play::Return("kept".into())).submit().await.unwrap();
+    assert_eq!(handle.result().await.unwrap(), "kept");
+    assert_eq!((ratchet.stats().minimal, stage.runs(handle.id())), (0, 1));
+}
+
+#[tokio::test]
+async fn a_reply_that_is_lost_while_settling_apart_is_recognised_as_our_own_write() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store.clone()).queue("default", 2).start().await.unwrap();
+    store.poison("unstorable");
+    let (mut together, mut lose_one) = (false, true);
+    store.plan(move |settlements, _| {
+        together |= settlements.len() == 2;
+        match settlements {
+            [_] if !together => Some(Fault::Down),
+            [alone] if holds(alone, "fine") && std::mem::take(&mut lose_one) => Some(Fault::LostReply),
+            _ => None,
+        }
+    });
+    let jobs = ["fine", "unstorable"].map(|text| ratchet.enqueue(Play::Return(text.into())));
+    let handles = ratchet.submit_all(jobs).await.unwrap();
+    for handle in &handles {
+        assert_eq!(handle.wait().await.unwrap().state, JobState::Succeeded);
+    }
+    eventually("both are settled", async || ratchet.stats().settled + ratchet.stats().conflicts == 2).await;
+    assert_eq!(ratchet.stats().conflicts, 0);
 }
 
 #[tokio::test]
@@ -214,6 +255,52 @@ async fn a_submit_goes_on_when_the_runtime_of_the_one_who_wrote_it_ends() {
     runtime.shutdown_background();
     let submitted = tokio::time::timeout(Duration::from_secs(5), mine).await.expect("it does not hang").unwrap();
     assert_eq!(client.find(submitted.unwrap().id()).await.unwrap().unwrap().state, JobState::Pending);
+}
+
+/// A runtime that runs only while somebody blocks on it, as a blocking client may keep one.
+fn occasional_runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[tokio::test]
+async fn a_submit_does_not_depend_on_the_runtime_of_the_one_before_it() {
+    let (mut store, _) = faulty();
+    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    store.submit_gate = Some(gate.clone());
+    let client = ratchet_engine::Ratchet::client(store.clone());
+    let first = client.clone();
+    let (sender, returned) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = occasional_runtime();
+        runtime.block_on(first.enqueue(Play::Gate).submit()).unwrap();
+        // Still there, but nobody blocks on it any more.
+        let _ = sender.send(runtime);
+    });
+    store.submit_held.notified().await;
+    let mut mine = Box::pin(client.enqueue(Play::Gate).submit());
+    assert!(futures_util::poll!(&mut mine).is_pending(), "it waits until the first is written");
+    gate.add_permits(2);
+    let runtime = returned.await.unwrap();
+    let submitted = tokio::time::timeout(Duration::from_secs(5), mine).await.expect("it does not hang");
+    assert_eq!(client.find(submitted.unwrap().id()).await.unwrap().unwrap().state, JobState::Pending);
+    runtime.shutdown_background();
+}
+
+#[tokio::test]
+async fn a_submit_goes_on_when_the_one_who_would_write_it_never_begins() {
+    let (store, _) = faulty();
+    let client = ratchet_engine::Ratchet::client(store);
+    let first = client.clone();
+    std::thread::spawn(move || {
+        occasional_runtime().block_on(async move {
+            let mut submit = Box::pin(first.enqueue(Play::Gate).submit());
+            assert!(futures_util::poll!(&mut submit).is_pending());
+        });
+    })
+    .join()
+    .unwrap();
+    let mine = tokio::time::timeout(Duration::from_secs(5), client.enqueue(Play::Gate).submit());
+    mine.await.expect("it does not hang").unwrap();
 }
 
 #[derive(Debug)]

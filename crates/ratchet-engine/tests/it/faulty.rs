@@ -19,6 +19,8 @@ pub(crate) enum Fault {
     LostReply,
     /// The database cannot be reached.
     Down,
+    /// The database refuses it, whatever it holds.
+    Refused,
 }
 
 /// Whether a turn is to go wrong.
@@ -36,6 +38,8 @@ pub(crate) struct Faulty {
     pub(crate) slow: Slow,
     /// What the store offers to carry hints.
     pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
+    /// Submits are written only after this has a permit for each.
+    pub(crate) submit_gate: Option<Arc<tokio::sync::Semaphore>>,
     /// Submits that begin while this is set never return.
     pub(crate) hold_submits: Arc<AtomicBool>,
     pub(crate) submit_held: Arc<tokio::sync::Notify>,
@@ -57,6 +61,7 @@ impl Faulty {
             lose_a_claim: Arc::default(),
             slow: Slow::default(),
             coordinator: None,
+            submit_gate: None,
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
         }
@@ -88,26 +93,27 @@ fn down() -> StoreError {
     StoreError::new(ErrorKind::Unavailable, "testing", "the test took the database away")
 }
 
+/// Whether what a settlement changes holds this text.
+pub(crate) fn holds(settlement: &Settlement, text: &str) -> bool {
+    format!("{:?}", settlement.change).contains(text)
+}
+
 #[async_trait]
 impl TurnStore for Faulty {
     async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+        let fault = (self.plan.lock().unwrap())(settlements, claim);
+        if fault == Some(Fault::Down) {
+            return Err(down());
+        }
         let poison = self.poison.lock().unwrap().clone();
-        if poison.is_some_and(|poison| settlements.iter().any(|s| format!("{:?}", s.change).contains(&poison))) {
+        let poisoned = poison.is_some_and(|poison| settlements.iter().any(|s| holds(s, &poison)));
+        if poisoned || fault == Some(Fault::Refused) {
             return Err(StoreError::new(ErrorKind::Invalid, "testing", "the test refuses this settlement"));
         }
-        let fault = (self.plan.lock().unwrap())(settlements, claim);
-        match fault {
-            Some(Fault::Down) => Err(down()),
-            Some(Fault::LostReply) => {
-                self.inner.turn(settlements, claim).await?;
-                Err(down())
-            }
-            None => {
-                let turn = self.inner.turn(settlements, claim).await?;
-                let lost = !turn.claimed.is_empty() && self.lose_a_claim.swap(false, Ordering::SeqCst);
-                if lost { Err(down()) } else { Ok(turn) }
-            }
-        }
+        let turn = self.inner.turn(settlements, claim).await?;
+        let lost = fault == Some(Fault::LostReply)
+            || (!turn.claimed.is_empty() && self.lose_a_claim.swap(false, Ordering::SeqCst));
+        if lost { Err(down()) } else { Ok(turn) }
     }
 
     async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
@@ -126,6 +132,7 @@ struct FaultyPulse {
 pub(crate) struct Slow {
     pub(crate) beat: Duration,
     pub(crate) time: Duration,
+    pub(crate) register: Duration,
     pub(crate) beats: Arc<AtomicUsize>,
 }
 
@@ -142,6 +149,7 @@ impl PulseStore for FaultyPulse {
         if *self.dead.lock().unwrap() { Err(down()) } else { now }
     }
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {
+        tokio::time::sleep(self.slow.register).await;
         if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.register(node).await }
     }
 }
@@ -163,6 +171,12 @@ impl JobStore for Faulty {
         if self.hold_submits.load(Ordering::SeqCst) {
             self.submit_held.notify_one();
             std::future::pending::<()>().await;
+        }
+        if let Some(gate) = &self.submit_gate {
+            self.submit_held.notify_one();
+            gate.acquire().await.unwrap().forget();
+            // A database is never as quick as to answer at once.
+            tokio::task::yield_now().await;
         }
         self.inner.submit(units).await
     }

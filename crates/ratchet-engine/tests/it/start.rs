@@ -4,6 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ratchet_engine::{BoxError, LifecycleHook, Ratchet, StartError};
 
+use crate::faulty::Faulty;
 use crate::support::{Play, Stage, memory, quick};
 
 async fn refused(builder: ratchet_engine::RatchetBuilder, part: &str) -> StartError {
@@ -31,6 +32,16 @@ async fn a_node_that_could_not_work_does_not_start() {
     refused(quick(&stage).store(memory()).drain_timeout(Duration::MAX), "`drain_timeout` is").await;
     refused(quick(&stage).store(memory()).store_deadline(Duration::ZERO), "`store_deadline` is 0ns").await;
     refused(quick(&stage).store(memory()).grace(Duration::from_millis(149)), "three heartbeats").await;
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_answer_cannot_keep_a_node_from_saying_so() {
+    let mut store = Faulty::new(memory());
+    store.slow.register = Duration::MAX;
+    let started = quick(&Stage::default()).store(store).store_deadline(Duration::from_millis(100)).start();
+    let refused = tokio::time::timeout(Duration::from_secs(5), started).await.expect("it does not hang");
+    let error = refused.unwrap_err();
+    assert!(format!("{error:?}").contains("did not answer within 100ms"), "{error:?}");
 }
 
 #[derive(Clone)]

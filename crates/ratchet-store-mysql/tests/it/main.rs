@@ -7,6 +7,7 @@ mod database;
 mod migrate;
 mod plan;
 mod statements;
+mod take;
 
 use std::time::Duration;
 

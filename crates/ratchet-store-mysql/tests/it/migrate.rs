@@ -132,3 +132,20 @@ fn views_show_ids_and_keys_as_text() {
         }
     });
 }
+
+#[test]
+fn a_migration_waits_longer_for_another_than_a_transaction_may_take() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        let mut other = database.connect().await;
+        let lock = "SELECT GET_LOCK(CONCAT('ratchet:', MD5(DATABASE())), 0)";
+        sqlx::raw_sql(lock).execute(&mut other).await.unwrap();
+        let limit = std::time::Duration::from_millis(100);
+        let opening = MysqlStore::options(&database.url()).migrate(true).transaction_timeout(limit).connect();
+        let mut opening = std::pin::pin!(opening);
+        let waited = tokio::time::timeout(limit * 5, &mut opening).await;
+        assert!(waited.is_err(), "it waits: {waited:?}");
+        drop(other);
+        opening.await.unwrap();
+    });
+}

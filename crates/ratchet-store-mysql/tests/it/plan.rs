@@ -1,7 +1,7 @@
 use ratchet_core::store::QueueStore as _;
 use ratchet_core::{ClaimRequest, Kind, Pool, QueueName};
 use ratchet_store_mysql::sqlx::{self, MySqlConnection, Row as _};
-use ratchet_store_sql::turn;
+use ratchet_store_sql::{next_due, turn};
 
 use super::database::TestDatabase;
 
@@ -80,6 +80,49 @@ fn a_turn_reads_as_much_at_a_million_waiting_jobs_as_at_a_thousand() {
         for (few, many) in few.into_iter().zip(many) {
             assert!(many <= few * 2, "{many} rows read at 1,000,000, {few} at 1,000");
             assert!(few > 0);
+        }
+    });
+}
+
+/// Lets all jobs wait for a later time: eight of ten put off until 2090, one that was put off once, one that never was.
+const DEFER: &str = "UPDATE scheduler_job_queue SET scheduled_time = TIMESTAMP'2089-01-01 00:00:00.000000', \
+     deferred = CONV(HEX(job_id), 16, 10) % 10 < 8, deferred_until = CASE CONV(HEX(job_id), 16, 10) % 10 WHEN 8 THEN TIMESTAMP'2001-01-01 00:00:00.000000' \
+     WHEN 9 THEN NULL ELSE TIMESTAMP'2090-01-01 00:00:00.000000' + INTERVAL CONV(HEX(job_id), 16, 10) MICROSECOND END; \
+     ANALYZE TABLE scheduler_job_queue";
+
+/// The rows that a claim which finds nothing reads, the question for the next due time, and letting ten deferred jobs be
+/// claimed, where this many are deferred or waiting for a later time.
+async fn reads_at_deferred(count: usize) -> [i64; 3] {
+    let database = TestDatabase::fresh().await;
+    let store = database.store().await;
+    let node = super::register(&store).await;
+    database.execute(fill(count)).await;
+    database.execute(DEFER).await;
+    let request = super::request(node, &["work"], 50);
+    let mut conn = database.connect().await;
+    sqlx::raw_sql("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").execute(&mut conn).await.unwrap();
+    let before = reads(&mut conn).await;
+    let turn = turn::turn(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
+    assert!(turn.claimed.is_empty());
+    let between = reads(&mut conn).await;
+    next_due::next_due(&mut ratchet_store_mysql::conn(&mut conn), &request).await.unwrap().expect("one is next");
+    let after = reads(&mut conn).await;
+    let due = "UPDATE scheduler_job_queue SET deferred_until = TIMESTAMP'2001-01-01 00:00:00.000000' \
+               WHERE deferred ORDER BY job_id LIMIT 10";
+    sqlx::raw_sql(due).execute(&mut conn).await.unwrap();
+    let promoting = reads(&mut conn).await;
+    turn::turn(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
+    [between - before, after - between, reads(&mut conn).await - promoting]
+}
+
+#[test]
+fn deferred_jobs_cost_as_much_at_a_hundred_thousand_as_at_a_thousand() {
+    super::run(async {
+        let few = reads_at_deferred(1_000).await;
+        let many = reads_at_deferred(100_000).await;
+        println!("rows read of [claim, next due, promotion]: {few:?} at 1,000, {many:?} at 100,000");
+        for (few, many) in few.into_iter().zip(many) {
+            assert!(many <= few * 2, "{many} rows read at 100,000, {few} at 1,000");
         }
     });
 }

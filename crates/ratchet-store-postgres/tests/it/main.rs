@@ -10,6 +10,7 @@ mod outages;
 mod plan;
 mod pooled;
 mod statements;
+mod take;
 
 use std::time::Duration;
 

@@ -102,3 +102,19 @@ fn what_cannot_be_reached_is_named() {
         assert!(options.connect().await.unwrap_err().to_string().contains("channel"));
     });
 }
+
+#[test]
+fn a_migration_waits_longer_for_another_than_a_transaction_may_take() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        let mut other = database.connect().await;
+        sqlx::raw_sql("BEGIN; SELECT pg_advisory_xact_lock(7236824)").execute(&mut other).await.unwrap();
+        let limit = std::time::Duration::from_millis(100);
+        let opening = PostgresStore::options(&database.url()).migrate(true).transaction_timeout(limit).connect();
+        let mut opening = std::pin::pin!(opening);
+        let waited = tokio::time::timeout(limit * 5, &mut opening).await;
+        assert!(waited.is_err(), "it waits: {waited:?}");
+        sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+        opening.await.unwrap();
+    });
+}

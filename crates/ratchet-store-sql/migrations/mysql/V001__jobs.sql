@@ -70,8 +70,9 @@ CREATE TABLE scheduler_job_queue (
     -- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
     -- depend on how many jobs wait, here or in lanes that nobody asks for.
     INDEX idx_queue_claim (status, deferred, probation, queue, kind, priority, scheduled_time, job_id),
-    -- Deferred jobs, to find those whose time has come. Other jobs have no such time.
-    INDEX idx_queue_deferred (deferred_until),
+    -- Deferred jobs, to find those whose time has come. Other jobs come apart from them, whatever time they once had; the
+    -- state is left out, so that a claim does not write here.
+    INDEX idx_queue_deferred (deferred, deferred_until),
     -- What a node runs (reconcile) and whose node is dead (orphans).
     INDEX idx_queue_running (picked_by)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
