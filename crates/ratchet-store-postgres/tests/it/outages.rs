@@ -117,7 +117,7 @@ fn connections_that_fell_silent_cost_one_short_wait_together() {
         }
         assert!(begun.elapsed() < limit, "{:?}", begun.elapsed());
         // What runs without a transaction was kept elsewhere, and all of them were forgotten.
-        store.submit(&[SubmitUnit { jobs: vec![super::job(1)] }]).await.unwrap();
+        store.submit(&[SubmitUnit::of(vec![super::job(1)])]).await.unwrap();
         store.database_time().await.unwrap();
         assert!(begun.elapsed() < limit, "{:?}", begun.elapsed());
     });
@@ -155,7 +155,7 @@ fn statements_that_were_prepared_before_a_change_of_the_schema_are_prepared_agai
         let store = database.store().await;
         let node = super::register(&store).await;
         for number in 1..4 {
-            store.submit(&[SubmitUnit { jobs: vec![super::job(number)] }]).await.unwrap();
+            store.submit(&[SubmitUnit::of(vec![super::job(number)])]).await.unwrap();
             let turn = store.turn(&[], Some(&super::request(node, &["work"], 5))).await.unwrap();
             assert_eq!(turn.claimed.len(), 1, "in a transaction");
             store.queues().await.expect("without one");

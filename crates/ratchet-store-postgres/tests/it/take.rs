@@ -47,7 +47,7 @@ fn a_job_that_was_put_off_since_the_look_is_not_taken() {
         let database = TestDatabase::fresh().await;
         let store = database.store().await;
         let (slow, quick) = (super::register(&store).await, super::register(&store).await);
-        store.submit(&[SubmitUnit { jobs: vec![super::job(1)] }]).await.unwrap();
+        store.submit(&[SubmitUnit::of(vec![super::job(1)])]).await.unwrap();
         let mut conn = database.connect().await;
         let inner = ratchet_store_postgres::conn(&mut conn);
         let mut conn = Overtaken { inner, by: Some((store.clone(), quick)) };
