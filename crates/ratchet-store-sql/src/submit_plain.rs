@@ -139,7 +139,7 @@ mod tests {
         let spec = JobSpec::new(Kind::new("k".repeat(128)).unwrap(), JsonText::from_store("0".repeat(100_000)));
         let unit = |jobs| {
             let job = |number| NewJob::new(JobId(Uuid::from_u128(number)), spec.clone());
-            [SubmitUnit { jobs: (0..jobs).map(job).collect() }]
+            [SubmitUnit::of((0..jobs).map(job).collect())]
         };
         let largest = (1..100).rfind(|jobs| is_plain(Dialect::Postgres, &unit(*jobs))).unwrap();
         assert_eq!(largest, 41, "4 MiB by 100,000 bytes");
