@@ -65,6 +65,19 @@ pub fn derived_id(of: JobId, number: u64, what: &str) -> JobId {
     id_from(time, &[of.as_bytes(), &number.to_be_bytes(), what.as_bytes()])
 }
 
+/// The id of the job that a schedule fires for an instant: the same whoever fires, so that it is stored once.
+pub fn fire_id(schedule: JobId, instant: jiff::Timestamp) -> JobId {
+    let ms = u64::try_from(instant.as_millisecond()).unwrap_or(0).to_be_bytes();
+    let mut time = [0; 6];
+    time.copy_from_slice(&ms[2..]);
+    id_from(time, &[schedule.as_bytes(), &instant.as_microsecond().to_be_bytes(), b"fire"])
+}
+
+/// The id of the schedule that the code of nodes declares for a kind: the same on every node.
+pub fn declared_id(kind: &str) -> JobId {
+    id_from([0; 6], &[kind.as_bytes(), b"declared"])
+}
+
 /// A UUIDv7 of this time, in milliseconds, whose other bits come from `parts`.
 fn id_from(time: [u8; 6], parts: &[&[u8]]) -> JobId {
     let mut hasher = Sha256::new();

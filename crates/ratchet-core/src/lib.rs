@@ -26,6 +26,7 @@ pub mod page;
 pub mod prepare;
 pub mod priority;
 pub mod record;
+pub mod recurring;
 pub mod settlement;
 pub mod spec;
 pub mod state;

@@ -36,6 +36,7 @@ pub mod next_due;
 pub mod query;
 pub mod queues;
 pub mod read;
+pub mod recurring;
 pub mod server;
 pub mod settle;
 pub mod submit;
@@ -66,6 +67,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     query::STATEMENTS,
     queues::STATEMENTS,
     read::STATEMENTS,
+    recurring::STATEMENTS,
     revive::STATEMENTS,
     server::STATEMENTS,
     settle::STATEMENTS,

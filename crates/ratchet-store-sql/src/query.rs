@@ -229,7 +229,7 @@ const ALERT_COUNT: Stmt = Stmt::shared(
 // A sum is a decimal there.
 .mysql("SELECT CAST(COALESCE(SUM(alert_count), 0) AS SIGNED) AS alerts FROM scheduler_dlq_alert WHERE job_id = ?");
 
-fn check_limit(limit: usize) -> Result<(), StoreError> {
+pub(crate) fn check_limit(limit: usize) -> Result<(), StoreError> {
     if (1..=PAGE_LIMIT_MAX).contains(&limit) {
         return Ok(());
     }

@@ -14,8 +14,11 @@ macro_rules! implement_store {
             use $crate::__private::core::flow::{Edge, Workflow};
             use $crate::__private::core::node::{NodeRecord, NodeRegistration, QueueRecord};
             use $crate::__private::core::page::{JobCursor, JobFilter, Page};
+            use $crate::__private::core::recurring::{
+                ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord,
+            };
             use $crate::__private::core::store::{
-                ClusterStore, ControlStore, JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore,
+                ClusterStore, ControlStore, Declared, Fired, JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore, RecurringStore,
                 Replacement, Running, StateCounts, SubmitOutcome, SubmitUnit, Transitioned, Turn, TurnStore,
             };
             use $crate::__private::core::{
@@ -23,7 +26,7 @@ macro_rules! implement_store {
                 QueueName, Settlement, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, submit,
+                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, recurring, submit,
                 submit_plain, turn, work,
             };
 
@@ -183,6 +186,70 @@ macro_rules! implement_store {
 
                 async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
                     self.transact(Intent::Read, work!([], |conn| queues::queues(conn))).await
+                }
+            }
+
+            #[async_trait]
+            impl RecurringStore for $store {
+                async fn create_recurring(&self, new: &NewRecurring) -> Result<(), StoreError> {
+                    let new = Arc::new(new.clone());
+                    self.transact(Intent::Write, work!([new], |conn| recurring::create(conn, &new))).await
+                }
+
+                async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
+                    let new = Arc::new(new.clone());
+                    self.transact(Intent::Write, work!([new], |conn| recurring::declare(conn, &new))).await
+                }
+
+                async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
+                    let ids: Arc<[JobId]> = ids.into();
+                    self.transact(Intent::Read, work!([ids], |conn| recurring::find(conn, &ids))).await
+                }
+
+                async fn list_recurring(
+                    &self,
+                    filter: &RecurringFilter,
+                    after: Option<JobCursor>,
+                    limit: usize,
+                ) -> Result<Page<RecurringRecord>, StoreError> {
+                    let filter = Arc::new(filter.clone());
+                    let list = work!([filter], |conn| recurring::list(conn, &filter, after, limit));
+                    self.transact(Intent::Read, list).await
+                }
+
+                async fn next_fire(&self) -> Result<Option<Duration>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| recurring::next_fire(conn))).await
+                }
+
+                async fn due_recurring(&self, limit: usize) -> Result<(Timestamp, Vec<RecurringRecord>), StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| recurring::due(conn, limit))).await
+                }
+
+                async fn fire_recurring(&self, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+                    let firings: Arc<[Firing]> = firings.into();
+                    self.transact(Intent::Write, work!([firings], |conn| recurring::fire(conn, &firings))).await
+                }
+
+                async fn pause_recurring(&self, id: JobId) -> Result<bool, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| recurring::pause(conn, id))).await
+                }
+
+                async fn resume_recurring(
+                    &self,
+                    id: JobId,
+                    next_fire: Option<Timestamp>,
+                ) -> Result<bool, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| recurring::resume(conn, id, next_fire))).await
+                }
+
+                async fn cancel_recurring(
+                    &self,
+                    id: JobId,
+                    reason: ArchiveReason,
+                    idle_for: Option<Duration>,
+                ) -> Result<bool, StoreError> {
+                    let cancel = work!([], |conn| recurring::cancel(conn, id, reason, idle_for));
+                    self.transact(Intent::Write, cancel).await
                 }
             }
 

@@ -9,6 +9,7 @@ mod flow;
 mod jobs;
 mod query;
 mod queues;
+mod recurring;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use crate::id::{JobId, NodeId};
 use crate::name::{BusinessKey, IdempotencyKey, QueueName};
 use crate::node::NodeRecord;
 use crate::record::{AttemptRecord, JobRecord};
+use crate::recurring::{ArchiveReason, RecurringRecord};
 use crate::store::{MovableClock, Store};
 use crate::transition::{Event, Place, next};
 
@@ -66,6 +68,8 @@ struct Tables {
     nodes: BTreeMap<NodeId, NodeRecord>,
     paused_queues: BTreeSet<QueueName>,
     leases: BTreeMap<String, Lease>,
+    recurring: BTreeMap<JobId, RecurringRecord>,
+    recurring_archive: Vec<(RecurringRecord, ArchiveReason)>,
 }
 
 #[derive(Debug)]

@@ -83,7 +83,7 @@ impl QueryStore for MemoryStore {
     }
 }
 
-fn check_limit(limit: usize) -> Result<(), StoreError> {
+pub(super) fn check_limit(limit: usize) -> Result<(), StoreError> {
     if (1..=PAGE_LIMIT_MAX).contains(&limit) {
         return Ok(());
     }

@@ -8,6 +8,7 @@ mod control;
 mod jobs;
 mod query;
 mod queues;
+mod recurring;
 mod turn;
 
 use std::sync::Arc;
@@ -18,13 +19,21 @@ pub use control::{ControlStore, Replacement, Transitioned};
 pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
 pub use query::{QueryStore, StateCounts};
 pub use queues::QueueStore;
+pub use recurring::{Declared, Fired, RecurringStore};
 pub use turn::{Turn, TurnStore};
 
 use crate::coordinator::ClusterCoordinator;
 
 /// Everything that Ratchet asks of a database.
 pub trait Store:
-    JobStore + TurnStore + ControlStore + ClusterStore + QueueStore + QueryStore + std::fmt::Debug
+    JobStore
+    + TurnStore
+    + ControlStore
+    + ClusterStore
+    + QueueStore
+    + QueryStore
+    + RecurringStore
+    + std::fmt::Debug
 {
     /// The name of the database, for people: `sqlite`, `postgres`, `memory`.
     fn name(&self) -> &'static str;

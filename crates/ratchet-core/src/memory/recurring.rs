@@ -1,0 +1,171 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::{MemoryStore, Tables};
+use crate::clock::elapsed;
+use crate::error::StoreError;
+use crate::flow::EdgeState;
+use crate::id::JobId;
+use crate::page::{JobCursor, Page};
+use crate::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord, arrange};
+use crate::store::{Declared, Fired, RecurringStore};
+
+#[async_trait]
+impl RecurringStore for MemoryStore {
+    async fn create_recurring(&self, new: &NewRecurring) -> Result<(), StoreError> {
+        let (mut tables, now) = self.open();
+        tables.create_recurring(new, now)
+    }
+
+    async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
+        let (mut tables, now) = self.open();
+        let Some(known) = tables.recurring.get_mut(&new.id) else {
+            tables.create_recurring(new, now)?;
+            return Ok(Declared::Created);
+        };
+        known.updated_at = now;
+        if known.is_as_declared(new) {
+            return Ok(Declared::Unchanged);
+        }
+        let changed = RecurringRecord::stored(new, known.created_at);
+        *known = RecurringRecord {
+            paused: known.paused,
+            last_fire: known.last_fire,
+            last_job: known.last_job,
+            fired: known.fired,
+            skipped: known.skipped,
+            updated_at: now,
+            business_key: known.business_key.clone(),
+            ..changed
+        };
+        Ok(Declared::Changed)
+    }
+
+    async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
+        let (tables, _) = self.open();
+        Ok(ids.iter().filter_map(|id| tables.recurring.get(id).cloned()).collect())
+    }
+
+    async fn list_recurring(
+        &self,
+        filter: &RecurringFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<RecurringRecord>, StoreError> {
+        super::query::check_limit(limit)?;
+        let (tables, _) = self.open();
+        let passes = |one: &&RecurringRecord| {
+            after.is_none_or(|cursor| one.id < cursor.0)
+                && filter.tag.as_ref().is_none_or(|tag| one.spec.tags.contains(tag))
+                && filter.business_key.as_ref().is_none_or(|key| one.business_key.as_ref() == Some(key))
+                && filter.declared.is_none_or(|declared| one.declared == declared)
+        };
+        let mut left = tables.recurring.values().rev().filter(passes);
+        let items: Vec<RecurringRecord> = left.by_ref().take(limit).cloned().collect();
+        let more = left.next().is_some();
+        let next = items.last().filter(|_| more).map(|one| JobCursor(one.id));
+        Ok(Page { items, next })
+    }
+
+    async fn next_fire(&self) -> Result<Option<Duration>, StoreError> {
+        let (tables, now) = self.open();
+        let fires = tables.recurring.values().filter(|one| !one.paused).filter_map(|one| one.next_fire);
+        Ok(fires.min().map(|next| elapsed(now, next)))
+    }
+
+    async fn due_recurring(&self, limit: usize) -> Result<(Timestamp, Vec<RecurringRecord>), StoreError> {
+        let (tables, now) = self.open();
+        let is_due = |one: &&RecurringRecord| !one.paused && one.next_fire.is_some_and(|next| next <= now);
+        let mut due: Vec<RecurringRecord> = tables.recurring.values().filter(is_due).cloned().collect();
+        due.sort_by_key(|one| (one.next_fire, one.id));
+        due.truncate(limit);
+        Ok((now, due))
+    }
+
+    async fn fire_recurring(&self, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+        let (mut tables, now) = self.open();
+        firings.iter().map(|firing| tables.fire(firing, now)).collect()
+    }
+
+    async fn pause_recurring(&self, id: JobId) -> Result<bool, StoreError> {
+        let (mut tables, now) = self.open();
+        let Some(one) = tables.recurring.get_mut(&id).filter(|one| !one.paused) else { return Ok(false) };
+        (one.paused, one.updated_at) = (true, now);
+        Ok(true)
+    }
+
+    async fn resume_recurring(&self, id: JobId, next_fire: Option<Timestamp>) -> Result<bool, StoreError> {
+        let (mut tables, now) = self.open();
+        let Some(one) = tables.recurring.get_mut(&id).filter(|one| one.paused) else { return Ok(false) };
+        (one.paused, one.next_fire, one.updated_at) = (false, next_fire, now);
+        Ok(true)
+    }
+
+    async fn cancel_recurring(
+        &self,
+        id: JobId,
+        reason: ArchiveReason,
+        idle_for: Option<Duration>,
+    ) -> Result<bool, StoreError> {
+        let (mut tables, now) = self.open();
+        let Some(one) = tables.recurring.get(&id) else { return Ok(false) };
+        if idle_for.is_some_and(|idle_for| elapsed(one.updated_at, now) < idle_for) {
+            return Ok(false);
+        }
+        if let Some(one) = tables.recurring.remove(&id) {
+            if let Some(key) = &one.business_key {
+                tables.business_keys.remove(key);
+            }
+            tables.recurring_archive.push((one, reason));
+        }
+        Ok(true)
+    }
+}
+
+impl Tables {
+    fn create_recurring(&mut self, new: &NewRecurring, now: Timestamp) -> Result<(), StoreError> {
+        if self.recurring.contains_key(&new.id) {
+            return Ok(());
+        }
+        if let Some(key) = &new.business_key {
+            if let Some(holder) = self.business_keys.get(key) {
+                return Err(StoreError::duplicate("create a schedule", key.clone(), *holder));
+            }
+            self.business_keys.insert(key.clone(), new.id);
+        }
+        self.recurring.insert(new.id, RecurringRecord::stored(new, now));
+        Ok(())
+    }
+
+    fn fire(&mut self, firing: &Firing, now: Timestamp) -> Result<Fired, StoreError> {
+        let Some(one) = self.recurring.get(&firing.id) else { return Ok(Fired::Conflict) };
+        if one.paused || one.next_fire != Some(firing.expected) {
+            return Ok(Fired::Conflict);
+        }
+        let live = one.last_job.filter(|id| self.jobs.get(id).is_some_and(|job| !job.state.is_terminal()));
+        let open = |edge: &&crate::flow::Edge| edge.workflow == firing.id && edge.state == EdgeState::Open;
+        let queued = self.edges.values().filter(open).count();
+        let arranged = arrange(firing, one.overlap, live, queued);
+        let mut stored = 0;
+        for job in &arranged.jobs {
+            if !self.jobs.contains_key(&job.id) {
+                self.insert(job, now)?;
+                stored += 1;
+            }
+        }
+        for edge in &arranged.edges {
+            self.edges.entry((edge.parent, edge.child)).or_insert_with(|| edge.clone());
+        }
+        if let Some(one) = self.recurring.get_mut(&firing.id) {
+            one.next_fire = firing.next;
+            one.last_fire = firing.last_fire.or(one.last_fire);
+            one.last_job = arranged.jobs.last().map(|job| job.id).or(one.last_job);
+            one.fired += stored;
+            one.skipped += arranged.skipped;
+            one.updated_at = now;
+        }
+        Ok(Fired::Done { jobs: stored, skipped: arranged.skipped })
+    }
+}
