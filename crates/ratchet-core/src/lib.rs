@@ -25,6 +25,7 @@ pub mod page;
 pub mod prepare;
 pub mod priority;
 pub mod record;
+pub mod schedule;
 pub mod settlement;
 pub mod spec;
 pub mod state;
