@@ -27,6 +27,7 @@ pub mod prepare;
 pub mod priority;
 pub mod record;
 pub mod recurring;
+pub mod schedule;
 pub mod settlement;
 pub mod spec;
 pub mod state;
