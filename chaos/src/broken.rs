@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::{NodeRecord, NodeRegistration, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::store::{
-    ClusterStore, ControlStore, JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore, Replacement, Running,
-    StateCounts, SubmitOutcome, SubmitUnit, Transitioned, Turn, TurnStore,
+    ClusterStore, ControlStore, Declared, Fired, JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore,
+    RecurringStore, Replacement, Running, StateCounts, SubmitOutcome, SubmitUnit, Transitioned, Turn, TurnStore,
 };
 use ratchet_core::{
     AttemptRecord, BusinessKey, Change, ClaimRequest, ClusterCoordinator, Fence, IdempotencyKey, JobId, JobRecord,
@@ -257,6 +258,59 @@ impl QueryStore for BrokenStore {
 
     async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {
         self.inner.alert_count(id).await
+    }
+}
+
+#[async_trait]
+impl RecurringStore for BrokenStore {
+    async fn create_recurring(&self, new: &NewRecurring) -> Result<(), StoreError> {
+        self.inner.create_recurring(new).await
+    }
+
+    async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
+        self.inner.declare_recurring(new).await
+    }
+
+    async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
+        self.inner.find_recurring(ids).await
+    }
+
+    async fn list_recurring(
+        &self,
+        filter: &RecurringFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<RecurringRecord>, StoreError> {
+        self.inner.list_recurring(filter, after, limit).await
+    }
+
+    async fn next_fire(&self) -> Result<Option<Duration>, StoreError> {
+        self.inner.next_fire().await
+    }
+
+    async fn due_recurring(&self, limit: usize) -> Result<(Timestamp, Vec<RecurringRecord>), StoreError> {
+        self.inner.due_recurring(limit).await
+    }
+
+    async fn fire_recurring(&self, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+        self.inner.fire_recurring(firings).await
+    }
+
+    async fn pause_recurring(&self, id: JobId) -> Result<bool, StoreError> {
+        self.inner.pause_recurring(id).await
+    }
+
+    async fn resume_recurring(&self, id: JobId, next_fire: Option<Timestamp>) -> Result<bool, StoreError> {
+        self.inner.resume_recurring(id, next_fire).await
+    }
+
+    async fn cancel_recurring(
+        &self,
+        id: JobId,
+        reason: ArchiveReason,
+        idle_for: Option<Duration>,
+    ) -> Result<bool, StoreError> {
+        self.inner.cancel_recurring(id, reason, idle_for).await
     }
 }
 

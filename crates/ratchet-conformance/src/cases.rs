@@ -4,7 +4,7 @@ use crate::Case;
 use crate::broken::Flaw;
 use crate::{
     branches, claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races, random,
-    replace, retry, revivals, settle, submit, texts, walk, workflows,
+    recurring, replace, retry, revivals, settle, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -278,6 +278,25 @@ macro_rules! list_cases {
         revivals::an_end_and_a_retry_at_the_same_time_leave_no_join_stuck [LosesEdges, RevivesNothing],
         workflows::workflows_are_listed_newest_first_page_by_page [LosesEdges],
         workflows::children_are_listed_by_their_parent [IgnoresFilters],
+
+        recurring::a_schedule_comes_back_as_it_was_given [LosesSpec, ForgetsBusinessKeys],
+        recurring::a_business_key_is_held_by_one_schedule_or_job [ForgetsBusinessKeys, DeletesNothing],
+        recurring::a_due_schedule_fires_a_job_and_goes_on [ClampsTime, SaysApplied],
+        recurring::of_several_who_fire_one_wins [SaysApplied],
+        recurring::a_fire_for_another_instant_than_expected_changes_nothing [FiresBlindly, SaysApplied],
+        recurring::overdue_fires_are_caught_up_with_once_fired_or_skipped [AlwaysCatchesUp],
+        recurring::a_paused_schedule_does_not_fire_and_a_resumed_one_goes_on [ControlsNothing, SaysApplied],
+        recurring::the_next_fire_is_that_of_the_first_schedule_that_is_not_paused [NeverDue, ControlsNothing],
+        recurring::the_longest_due_are_found_first_and_no_more_than_asked_for [ReversesClaims, IgnoresLimit],
+        recurring::an_overlapping_fire_is_skipped_while_the_last_job_lives [AlwaysOverlaps],
+        recurring::an_overlapping_fire_waits_until_the_last_job_has_ended_in_any_way [AlwaysOverlaps],
+        recurring::a_declared_schedule_is_created_kept_and_changed [DeclaresAnew, LosesSpec],
+        recurring::nodes_that_declare_the_same_at_once_make_one_schedule [DeclaresAnew],
+        recurring::a_cancelled_schedule_is_gone_with_its_key_and_tags_and_its_jobs_stay [
+            DeletesNothing,
+        ],
+        recurring::a_schedule_that_was_declared_lately_is_not_retired [RetiresAnything],
+        recurring::schedules_are_listed_newest_first_by_tag_and_key [IgnoresFilters],
     } };
 }
 

@@ -43,6 +43,7 @@ mod query;
 mod queues;
 mod races;
 mod random;
+mod recurring;
 mod replace;
 mod retry;
 mod revivals;

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use ratchet_core::claim::Boost;
 use ratchet_core::node::NodeRegistration;
+use ratchet_core::recurring::NewRecurring;
+use ratchet_core::store::Declared;
 use ratchet_core::{
-    Clock, ClusterCoordinator, Hint, InvalidInput, JsonText, Kind, NodeName, QueueName, Store, StoreError,
+    Clock, ClusterCoordinator, ErrorKind, Hint, InvalidInput, JsonText, Kind, NodeName, QueueName, Store, StoreError,
 };
 use tokio::sync::watch;
 
@@ -31,6 +33,7 @@ use crate::rescue::Rescuer;
 use crate::retry::{DefaultRetryPolicy, RetryPolicy};
 use crate::run::Runner;
 use crate::sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
+use crate::schedule::Firer;
 use crate::stats::Counters;
 
 /// Why a node did not start.
@@ -271,6 +274,10 @@ impl RatchetBuilder {
             config.queues.insert(QueueName::new(queue)?, slots);
         }
         config.check()?;
+        let mut schedules = Vec::new();
+        for scheduled in registrations.iter().filter_map(Registration::schedule) {
+            schedules.push(scheduled.clone().into_recurring(self.clock.now())?);
+        }
         let registry = Registry::build(registrations, &states)?;
         if registry.is_empty() {
             return Err(StartError::NoJobs);
@@ -286,7 +293,7 @@ impl RatchetBuilder {
             sanitizer: self.sanitizer,
             cancel_grace: config.cancel_grace,
         };
-        let info = node_info(&runner.registry, &config)?;
+        let info = node_info(&runner.registry, &config, &schedules)?;
         let registration = NodeRegistration { id: client.origin(), name, info };
 
         let hooks = Hooks(hooks);
@@ -308,6 +315,12 @@ impl RatchetBuilder {
                 return Err(error.into());
             }
         };
+        // After the node is registered: others see by that who counts on a schedule.
+        if let Err(error) = declare(&*store, schedules, config.store_deadline).await {
+            pulse.stop().await;
+            hooks.after_stop().await;
+            return Err(error.into());
+        }
         let (node, present) = watch::channel(registration.id);
         client.belongs_to(present);
         let (drain, draining) = watch::channel::<Option<Instant>>(None);
@@ -331,6 +344,14 @@ impl RatchetBuilder {
             counters: counters.clone(),
         };
         tasks.side.spawn(rescuer.run());
+        let firer = Firer {
+            store: store.clone(),
+            client: client.clone(),
+            standing: pulse.standing.clone(),
+            changed: client.schedules_notice().clone(),
+            deadline: config.store_deadline,
+        };
+        tasks.side.spawn(firer.run());
         let woken = client.clone();
         tasks.watch = store.watch(Box::new(move || woken.wake().work()));
         let woken = client.clone();
@@ -377,8 +398,32 @@ impl std::fmt::Debug for RatchetBuilder {
     }
 }
 
+/// Makes sure that what the code declares is there, as the code says.
+async fn declare(store: &dyn Store, schedules: Vec<NewRecurring>, deadline: Duration) -> Result<(), StoreError> {
+    const TRIES: u32 = 5;
+    for mut new in schedules {
+        let now = within(deadline, "reading the database's time", store.database_time()).await?;
+        new.next_fire = new.schedule.next_after(now);
+        let mut tries = 1;
+        let declared = loop {
+            match within(deadline, "declaring a schedule", store.declare_recurring(&new)).await {
+                // Another node declares the same at this moment.
+                Err(error) if *error.kind() == ErrorKind::Transient && tries < TRIES => {
+                    tokio::time::sleep(Duration::from_millis(20) * tries).await;
+                    tries += 1;
+                }
+                other => break other?,
+            }
+        };
+        if declared != Declared::Unchanged {
+            tracing::info!(schedule = %new.id, job.kind = %new.spec.kind, ?declared, "declared a schedule");
+        }
+    }
+    Ok(())
+}
+
 /// What others can read of this node.
-fn node_info(registry: &Registry, config: &Config) -> Result<JsonText, InvalidInput> {
+fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -> Result<JsonText, InvalidInput> {
     let slots = crate::slots::SlotPools::new(registry, &config.queues);
     let mut queues: Vec<_> = slots.queues().collect();
     queues.dedup();
@@ -387,6 +432,7 @@ fn node_info(registry: &Registry, config: &Config) -> Result<JsonText, InvalidIn
         "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
         "queues": queues,
         "slots": slots.total(),
+        "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
     });
     JsonText::encode("node info", &info, 1024 * 1024)
 }

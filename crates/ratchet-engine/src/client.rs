@@ -22,6 +22,7 @@ use crate::events::{EventBus, EventStream, JobEventKind};
 use crate::handle::JobHandle;
 use crate::ids::new_node_id;
 use crate::job::Job;
+use crate::schedule::Notice;
 use crate::submitter::Submitter;
 use crate::wake::Wake;
 use crate::workflow::{WorkflowBuilder, WorkflowHandle};
@@ -43,6 +44,7 @@ struct Inner {
     origin: NodeId,
     /// The engine's present incarnation, if this client belongs to one.
     node: OnceLock<watch::Receiver<NodeId>>,
+    schedules: Notice,
 }
 
 impl Client {
@@ -74,7 +76,8 @@ impl Client {
         let origin = new_node_id();
         let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin));
         let (events, wake, node) = (EventBus::new(clock), Wake::default(), OnceLock::new());
-        Self { inner: Arc::new(Inner { store, submitter, events, wake, announcer, origin, node }) }
+        let schedules = Notice::default();
+        Self { inner: Arc::new(Inner { store, submitter, events, wake, announcer, origin, node, schedules }) }
     }
 
     /// Begins a submit: options follow, [`Enqueue::submit`] does it.
@@ -291,6 +294,11 @@ impl Client {
     /// What to tell other nodes of jobs that somebody else will commit.
     pub(crate) fn hint(&self, waking: Waking) -> Option<Hint> {
         waking.0.map(|priority| Hint { origin: self.origin(), priority, target: None })
+    }
+
+    /// Told when schedules were created or resumed here.
+    pub(crate) fn schedules_notice(&self) -> &Notice {
+        &self.inner.schedules
     }
 
     pub(crate) fn origin(&self) -> NodeId {

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::context::JobContext;
 use crate::failure::Failure;
 use crate::inject::Requirement;
+use crate::schedule::Scheduled;
 
 /// A job: a payload that is stored, and what to do with it.
 ///
@@ -46,6 +47,29 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// Options of every job of this kind, unless a submit says otherwise.
     fn defaults() -> JobDefaults {
         JobDefaults::default()
+    }
+
+    /// When jobs of this kind are fired by themselves, if they are.
+    ///
+    /// ```
+    /// # use ratchet_engine::{Failure, Job, JobContext};
+    /// use ratchet_engine::Scheduled;
+    ///
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct CleanUp;
+    ///
+    /// impl Job for CleanUp {
+    ///     const KIND: &'static str = "clean-up";
+    ///     type Output = ();
+    ///
+    ///     fn schedule() -> Option<Scheduled> {
+    ///         Some(Scheduled::cron(&CleanUp, "0 0 3 ? * SUN").zone("Europe/Berlin"))
+    ///     }
+    /// #   async fn run(self, _: JobContext) -> Result<(), Failure> { Ok(()) }
+    /// }
+    /// ```
+    fn schedule() -> Option<Scheduled> {
+        None
     }
 
     /// The [`State`](crate::State)s that `run` will ask its context for.

@@ -14,6 +14,7 @@ use crate::context::JobContext;
 use crate::failure::Failure;
 use crate::inject::{Requirement, StateMap};
 use crate::job::{Job, JobDefaults};
+use crate::schedule::Scheduled;
 use crate::workflow::DataCondition;
 
 /// A kind and its handler, ready to be given to the builder. `jobs![…]` makes them.
@@ -22,6 +23,7 @@ pub struct Registration {
     kind: &'static str,
     defaults: JobDefaults,
     requires: Vec<Requirement>,
+    schedule: Option<Scheduled>,
     handler: Arc<dyn Handler>,
 }
 
@@ -32,8 +34,13 @@ impl Registration {
             kind: J::KIND,
             defaults: J::defaults(),
             requires: J::requires(),
+            schedule: J::schedule(),
             handler: Arc::new(TypedHandler::<J>(PhantomData)),
         }
+    }
+
+    pub(crate) fn schedule(&self) -> Option<&Scheduled> {
+        self.schedule.as_ref()
     }
 
     /// The kind.
@@ -110,7 +117,7 @@ impl Registry {
         let mut registry = Self::default();
         let own = registrations.into_iter().map(|registration| (registration, false));
         for (registration, internal) in own.chain(internal().into_iter().map(|registration| (registration, true))) {
-            let Registration { kind, defaults, requires, handler } = registration;
+            let Registration { kind, defaults, requires, handler, .. } = registration;
             let kind = Kind::new(kind)?;
             let queue = defaults.queue.map(QueueName::new).transpose()?.unwrap_or_default();
             if let Some(missing) = requires.iter().find(|needed| !states.satisfies(needed)) {

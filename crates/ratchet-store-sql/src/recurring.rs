@@ -240,8 +240,7 @@ pub async fn list(
     let key = || Value::opt_text(filter.business_key.as_ref().map(AsRef::as_ref));
     let declared = || Value::Bool(filter.declared);
     let tag = || Value::opt_text(filter.tag.as_ref().map(Tag::as_str));
-    let values =
-        vec![before, key(), key(), declared(), declared(), tag(), tag(), Value::count(limit + 1)];
+    let values = vec![before, key(), key(), declared(), declared(), tag(), tag(), Value::count(limit + 1)];
     let rows = conn.rows(&LIST_RECURRING, values).await?;
     let mut items = rows.iter().map(record_of).collect::<Result<Vec<_>, _>>()?;
     let more = items.len() > limit;
@@ -287,11 +286,8 @@ pub async fn fire(conn: &mut dyn Conn, firings: &[Firing]) -> Result<Vec<Fired>,
     ids.dedup();
     let mut records: HashMap<JobId, RecurringRecord> =
         locked(conn, &ids).await?.into_iter().map(|one| (one.id, one)).collect();
-    let last: Vec<JobId> = records
-        .values()
-        .filter(|one| one.overlap != OverlapPolicy::Allow)
-        .filter_map(|one| one.last_job)
-        .collect();
+    let last: Vec<JobId> =
+        records.values().filter(|one| one.overlap != OverlapPolicy::Allow).filter_map(|one| one.last_job).collect();
     let live = live_jobs(conn, last).await?;
     let mut fired = Vec::with_capacity(firings.len());
     let mut done = Vec::new();

@@ -18,16 +18,17 @@ macro_rules! implement_store {
                 ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord,
             };
             use $crate::__private::core::store::{
-                ClusterStore, ControlStore, Declared, Fired, JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore, RecurringStore,
-                Replacement, Running, StateCounts, SubmitOutcome, SubmitUnit, Transitioned, Turn, TurnStore,
+                ClusterStore, ControlStore, Declared, Fired, JobStore, Orphans, Progress, PulseStore, QueryStore,
+                QueueStore, RecurringStore, Replacement, Running, StateCounts, SubmitOutcome, SubmitUnit, Transitioned,
+                Turn, TurnStore,
             };
             use $crate::__private::core::{
                 AttemptRecord, BusinessKey, ClaimRequest, ErrorKind, IdempotencyKey, JobId, JobRecord, NewJob, NodeId,
                 QueueName, Settlement, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, recurring, submit,
-                submit_plain, turn, work,
+                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, recurring,
+                submit, submit_plain, turn, work,
             };
 
             #[async_trait]
@@ -234,11 +235,7 @@ macro_rules! implement_store {
                     self.transact(Intent::Write, work!([], |conn| recurring::pause(conn, id))).await
                 }
 
-                async fn resume_recurring(
-                    &self,
-                    id: JobId,
-                    next_fire: Option<Timestamp>,
-                ) -> Result<bool, StoreError> {
+                async fn resume_recurring(&self, id: JobId, next_fire: Option<Timestamp>) -> Result<bool, StoreError> {
                     self.transact(Intent::Write, work!([], |conn| recurring::resume(conn, id, next_fire))).await
                 }
 

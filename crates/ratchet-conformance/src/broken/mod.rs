@@ -6,6 +6,7 @@ mod cluster;
 mod control;
 mod jobs;
 mod query;
+mod recurring;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -281,6 +282,18 @@ flaws! {
     RevivesNothing,
     /// Does not tell what follows from an end.
     HidesWhatFollows,
+
+    // Schedules.
+    /// Fires for whatever instant is next.
+    FiresBlindly,
+    /// Makes a declared schedule anew every time.
+    DeclaresAnew,
+    /// Retires schedules that were declared a moment ago.
+    RetiresAnything,
+    /// Lets every fire run beside the last.
+    AlwaysOverlaps,
+    /// Catches up with everything.
+    AlwaysCatchesUp,
 }
 
 /// A good store with one flaw.

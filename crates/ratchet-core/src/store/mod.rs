@@ -26,14 +26,7 @@ use crate::coordinator::ClusterCoordinator;
 
 /// Everything that Ratchet asks of a database.
 pub trait Store:
-    JobStore
-    + TurnStore
-    + ControlStore
-    + ClusterStore
-    + QueueStore
-    + QueryStore
-    + RecurringStore
-    + std::fmt::Debug
+    JobStore + TurnStore + ControlStore + ClusterStore + QueueStore + QueryStore + RecurringStore + std::fmt::Debug
 {
     /// The name of the database, for people: `sqlite`, `postgres`, `memory`.
     fn name(&self) -> &'static str;

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
+use ratchet_core::store::{Declared, Fired, RecurringStore};
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals, QueueRecord};
@@ -215,6 +217,19 @@ delegated!(QueryStore {
     fn workflows(after: Option<JobCursor>, limit: usize) -> Page<JobId>;
     fn edges_from(ids: &[JobId]) -> Vec<Edge>;
     fn alert_count(id: JobId) -> u64;
+});
+
+delegated!(RecurringStore {
+    fn create_recurring(new: &NewRecurring) -> ();
+    fn declare_recurring(new: &NewRecurring) -> Declared;
+    fn find_recurring(ids: &[JobId]) -> Vec<RecurringRecord>;
+    fn list_recurring(filter: &RecurringFilter, after: Option<JobCursor>, limit: usize) -> Page<RecurringRecord>;
+    fn next_fire() -> Option<Duration>;
+    fn due_recurring(limit: usize) -> (Timestamp, Vec<RecurringRecord>);
+    fn fire_recurring(firings: &[Firing]) -> Vec<Fired>;
+    fn pause_recurring(id: JobId) -> bool;
+    fn resume_recurring(id: JobId, next_fire: Option<Timestamp>) -> bool;
+    fn cancel_recurring(id: JobId, reason: ArchiveReason, idle_for: Option<Duration>) -> bool;
 });
 
 #[async_trait]

@@ -9,6 +9,7 @@ mod faulty;
 mod hints;
 mod inputs;
 mod lifecycle;
+mod schedules;
 mod start;
 mod support;
 mod vitals;

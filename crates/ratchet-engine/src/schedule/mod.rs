@@ -1,0 +1,14 @@
+//! Schedules: asking for them, declaring them in code, and firing them.
+
+mod builder;
+mod declared;
+mod firer;
+mod handle;
+mod steer;
+
+pub use builder::ScheduleBuilder;
+pub use declared::Scheduled;
+pub use handle::ScheduleHandle;
+
+pub(crate) use firer::Firer;
+pub(crate) use steer::Notice;
