@@ -17,6 +17,17 @@ pub(crate) enum Backoff {
     Exponential(Duration),
 }
 
+/// Shortest distance between two fires of a schedule. As in `ratchet_core::schedule`; a test compares them.
+pub(crate) const INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// Reads the distance between two fires of a schedule.
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        interval if interval < INTERVAL_MIN => Err(format!("{text:?} is too often; the least is {INTERVAL_MIN:?}")),
+        interval => Ok(interval),
+    }
+}
+
 /// Reads `30s`: a whole number and a unit.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let malformed = || {

@@ -68,7 +68,15 @@ mod problems;
 /// | `backoff = "exponential 2s"` | or `"fixed 500ms"`, or `"none"` | `"exponential 1s"` |
 /// | `timeout = "30s"` | how long one attempt may take; units are `ms`, `s`, `m`, `h`, `d` | no limit |
 /// | `blocking` | for a plain `fn`: it runs on the blocking pool | the function is `async` |
+/// | `cron = "0 0 2 * * ?"` | fired by itself: Quartz cron, six or seven fields, the first being seconds | not fired by itself |
+/// | `every = "5m"` | the same by elapsed time, at least `1s` | |
+/// | `zone = "Europe/Berlin"` | whose clock `cron` means | UTC |
+/// | `misfire = "fire_once"` | what becomes of several overdue fires: `skip`, `fire_once`, `catch_up:3` | `catch_up:11` |
+/// | `overlap = "skip"` | what becomes of a fire while the last job has not ended: `allow`, `skip`, `queue` | `allow` |
 /// | `crate = "path"` | where the `ratchet` crate is, if not at `::ratchet` | `::ratchet` |
+///
+/// A job that is fired by itself has no payload arguments. Its schedule is declared by every node that registers it, and is
+/// there once, however many nodes there are.
 #[proc_macro_attribute]
 pub fn job(options: TokenStream, item: TokenStream) -> TokenStream {
     job::expand(options.into(), item.into()).into()

@@ -1,7 +1,9 @@
 //! What the expansions of the macros name. Not for use by hand: anything here may change at any time.
 
 pub use ratchet_core::{Backoff, Priority};
-pub use ratchet_engine::{Failure, FromPrev, Job, JobContext, JobDefaults, JobError, Requirement, ResultCondition};
+pub use ratchet_engine::{
+    Failure, FromPrev, Job, JobContext, JobDefaults, JobError, Requirement, ResultCondition, Scheduled,
+};
 pub use serde;
 
 pub use self::error::*;

@@ -54,6 +54,7 @@
 //! | submit with options | [`Client::enqueue`], [`Enqueue`] |
 //! | follow a job and read its result | [`JobHandle`] |
 //! | let jobs follow each other | [`Enqueue::then`], [`Enqueue::when`], [`Client::workflow`], [`Prev`], [`#[condition]`](macro@condition) |
+//! | fire jobs again and again | `#[job(cron = "…")]`, [`Client::schedule`] |
 //! | submit or complete in a transaction of your own | `SubmitIn` and `CompleteIn` in `ratchet::sqlite`, `ratchet::postgres`, `ratchet::mysql` |
 //! | hear what happens | [`Client::events`], [`JobEvent`] |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
@@ -150,6 +151,17 @@ pub use ratchet_engine::When;
 pub use ratchet_engine::WorkflowBuilder;
 pub use ratchet_engine::WorkflowHandle;
 pub use ratchet_engine::result;
+
+// Firing them again and again.
+pub use ratchet_core::recurring::RecurringFilter;
+pub use ratchet_core::recurring::RecurringRecord;
+pub use ratchet_core::schedule;
+pub use ratchet_core::schedule::DstPolicy;
+pub use ratchet_core::schedule::MisfirePolicy;
+pub use ratchet_core::schedule::OverlapPolicy;
+pub use ratchet_engine::ScheduleBuilder;
+pub use ratchet_engine::ScheduleHandle;
+pub use ratchet_engine::Scheduled;
 
 // Hearing of them.
 pub use ratchet_core::DeferReason;

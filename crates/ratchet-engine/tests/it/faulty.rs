@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
-use ratchet_core::store::{Declared, Fired, RecurringStore};
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::store::*;
+use ratchet_core::store::{Declared, Fired, RecurringStore};
 use ratchet_core::*;
 
 /// What goes wrong in a turn.

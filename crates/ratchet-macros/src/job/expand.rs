@@ -46,6 +46,14 @@ impl JobItem {
         function::check(&function.sig, options.blocking, problems);
         let params = function::params(&function.sig, problems);
         let returns = function::returns(&function.sig, problems);
+        options.check_schedule(problems);
+        if let Some(times) = options.times()
+            && params.iter().any(|param| matches!(param.role, Role::Payload { .. } | Role::Prev))
+        {
+            let text = "a job that is fired by itself has nobody to give it arguments; take them from a `State<T>`, or \
+                        create the schedule at run time with `client.schedule(…)`";
+            problems.at(times, text);
+        }
         let kind = options.kind.as_ref().map_or_else(|| name.unraw().to_string(), LitStr::value);
         // A kind that was given has been checked where it was read.
         if options.kind.is_none()
@@ -168,6 +176,13 @@ impl JobItem {
             quote!(#requirement())
         });
         let run = self.run_body();
+        let schedule = self.options.schedule(private, &quote!(#payload {})).map(|schedule| {
+            quote! {
+                fn schedule() -> ::core::option::Option<#private::Scheduled> {
+                    ::core::option::Option::Some(#schedule)
+                }
+            }
+        });
         quote! {
             #(#shared)*
             #[automatically_derived]
@@ -178,6 +193,8 @@ impl JobItem {
                 fn defaults() -> #private::JobDefaults {
                     #private::JobDefaults::default() #defaults
                 }
+
+                #schedule
 
                 fn requires() -> ::std::vec::Vec<#private::Requirement> {
                     ::std::vec![#(#requirements),*]

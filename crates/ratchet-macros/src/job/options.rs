@@ -7,11 +7,12 @@ use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Token};
 
-use crate::duration::{Backoff, parse_backoff, parse_timeout};
+use crate::duration::{Backoff, parse_backoff, parse_interval, parse_timeout};
 use crate::job::name;
 use crate::problems::Problems;
 
-const KNOWN: &str = "`kind`, `queue`, `priority`, `max_retries`, `backoff`, `timeout`, `blocking` and `crate`";
+const KNOWN: &str = "`kind`, `queue`, `priority`, `max_retries`, `backoff`, `timeout`, `blocking`, `cron`, `every`, `zone`, \
+                     `misfire`, `overlap` and `crate`";
 /// Most retries of one job. As in `ratchet_core::limits`; a test compares them.
 const RETRIES_MAX: u32 = 10_000;
 const PRIORITIES: [&str; 5] = ["Lowest", "Low", "Normal", "High", "Critical"];
@@ -28,6 +29,16 @@ pub(crate) struct Options {
     max_retries: Option<u32>,
     backoff: Option<Backoff>,
     timeout: Option<Duration>,
+    times: Option<Times>,
+    zone: Option<LitStr>,
+    misfire: Option<LitStr>,
+    overlap: Option<LitStr>,
+}
+
+/// When the job is fired by itself.
+enum Times {
+    Cron(LitStr),
+    Every(LitStr, Duration),
 }
 
 impl Options {
@@ -59,6 +70,18 @@ impl Options {
             "max_retries" => self.max_retries = Some(max_retries(meta)?),
             "backoff" => self.backoff = Some(read_text(&text(meta, "exponential 2s")?, parse_backoff)?),
             "timeout" => self.timeout = Some(read_text(&text(meta, "30s")?, parse_timeout)?),
+            "cron" | "every" if self.times.is_some() => {
+                return Err(syn::Error::new_spanned(meta.path(), "a job has `cron` or `every`, not both"));
+            }
+            "cron" => self.times = Some(Times::Cron(text(meta, "0 0 2 * * ?")?)),
+            "every" => {
+                let text = text(meta, "5m")?;
+                let interval = read_text(&text, parse_interval)?;
+                self.times = Some(Times::Every(text, interval));
+            }
+            "zone" => self.zone = Some(text(meta, "Europe/Berlin")?),
+            "misfire" => self.misfire = Some(text(meta, "fire_once")?),
+            "overlap" => self.overlap = Some(text(meta, "skip")?),
             "crate" => self.krate = Some(text(meta, "my_crate::ratchet")?.parse_with(Path::parse_mod_style)?),
             "blocking" => match meta {
                 Meta::Path(path) => self.blocking = Some(path.segments[0].ident.span()),
@@ -70,6 +93,41 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    /// The times at which the job is fired by itself, as a text of the user's.
+    pub(crate) fn times(&self) -> Option<&LitStr> {
+        self.times.as_ref().map(|times| match times {
+            Times::Cron(text) | Times::Every(text, _) => text,
+        })
+    }
+
+    /// Refuses what only a schedule has, if there is none.
+    pub(crate) fn check_schedule(&self, problems: &mut Problems) {
+        let only = [("zone", &self.zone), ("misfire", &self.misfire), ("overlap", &self.overlap)];
+        for (option, text) in only {
+            if let (Some(text), None) = (text, &self.times) {
+                problems.at(text, format!("`{option}` says something about a schedule; add `cron` or `every`"));
+            }
+        }
+        if let (Some(zone), Some(Times::Every(..))) = (&self.zone, &self.times) {
+            problems.at(zone, "`zone` is for `cron`; an interval knows no clock on the wall");
+        }
+    }
+
+    /// The schedule of a job, which is an expression.
+    pub(crate) fn schedule(&self, private: &TokenStream, job: &TokenStream) -> Option<TokenStream> {
+        let begun = match self.times.as_ref()? {
+            Times::Cron(expression) => quote!(#private::Scheduled::cron(&#job, #expression)),
+            Times::Every(_, interval) => {
+                let millis = u64::try_from(interval.as_millis()).expect("durations were checked against ten years");
+                quote!(#private::Scheduled::every(&#job, ::core::time::Duration::from_millis(#millis)))
+            }
+        };
+        let zone = self.zone.iter().map(|zone| quote!(.zone(#zone)));
+        let misfire = self.misfire.iter().map(|misfire| quote!(.misfire(#misfire)));
+        let overlap = self.overlap.iter().map(|overlap| quote!(.overlap(#overlap)));
+        Some(quote!(#begun #(#zone)* #(#misfire)* #(#overlap)*))
     }
 
     /// Calls on a `JobDefaults`, one for every option that was given.
@@ -233,6 +291,8 @@ mod tests {
         check("max_retries = 99999999999", "the limit is 10000");
         check("timeout = 30", "`timeout` takes a text");
         check("blocking = true", "`blocking` stands alone");
+        check("cron = \"0 0 2 * * ?\", every = \"5m\"", "`cron` or `every`, not both");
+        check("every = \"10ms\"", "the least is 1s");
         check("timeout = \"0s\", backoff = \"x\"", "the least is 1ms");
         check("timeout = \"0s\", backoff = \"x\"", "is no backoff");
     }
