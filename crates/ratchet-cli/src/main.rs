@@ -7,6 +7,7 @@ mod migrate;
 mod nodes;
 mod output;
 mod queues;
+mod schedules;
 mod session;
 mod times;
 mod workflows;
@@ -59,6 +60,9 @@ enum Command {
         #[command(subcommand)]
         command: Option<queues::Command>,
     },
+    /// Look at schedules and steer them
+    #[command(subcommand)]
+    Schedules(schedules::Command),
     /// Look at workflows and cancel them
     #[command(subcommand)]
     Workflows(workflows::Command),
@@ -85,6 +89,7 @@ async fn run(session: &Session, command: Command) -> Result<Exit> {
         Command::Migrate => migrate::run(session).await,
         Command::Jobs(command) => jobs::run(session, command).await,
         Command::Queues { command } => queues::run(session, command).await,
+        Command::Schedules(command) => schedules::run(session, command).await,
         Command::Workflows(command) => workflows::run(session, command).await,
         Command::Nodes => nodes::run(session).await,
     }

@@ -6,6 +6,7 @@ mod database;
 mod demo;
 mod jobs;
 mod listing;
+mod schedules;
 mod support;
 mod upkeep;
 mod workflows;

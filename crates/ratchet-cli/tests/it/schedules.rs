@@ -1,0 +1,43 @@
+use std::time::Duration;
+
+use ratchet::JobExt;
+
+use crate::support::{Place, idle, no_id};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_listed_shown_steered_and_cancelled() {
+    let place = Place::migrated().await;
+    place.ratchet(&["schedules", "list"]).expect(0, &["There are no schedules."]);
+    let client = place.client().await;
+    let nightly = client.schedule(idle(7)).cron("0 30 2 * * ?").zone("Europe/Berlin");
+    let id = nightly.business_key("nightly").create().await.unwrap().id().to_string();
+    place.ratchet(&["schedules", "list"]).expect(0, &[&id, "test.idle", "0 30 2 * * ? (Europe/Berlin)", "in "]);
+    place.ratchet(&["schedules", "show", &id, "--next", "3"]).expect(0, &["CATCH_UP:11", "nightly", ":30:00"]);
+    assert_eq!(place.json(&["schedules", "show", &id])["next_fires"].as_array().unwrap().len(), 5);
+    place.ratchet(&["schedules", "pause", &id]).expect(0, &["paused"]);
+    place.ratchet(&["schedules", "pause", &id]).expect(4, &["is paused already"]);
+    place.ratchet(&["schedules", "list"]).expect(0, &["paused"]);
+    place.ratchet(&["schedules", "resume", &id]).expect(0, &["resumed"]);
+    place.ratchet(&["schedules", "resume", &id]).expect(4, &["is not paused"]);
+    place.ratchet(&["schedules", "run", &id]).expect(0, &["fired job"]);
+    let jobs = place.json(&["jobs", "list", "--parent", &id]);
+    assert_eq!((jobs["items"][0]["type"].as_str(), jobs["items"].as_array().unwrap().len()), (Some("RECURRING"), 1));
+    place.ratchet(&["schedules", "cancel", &id]).expect(0, &["cancelled"]);
+    place.ratchet(&["schedules", "cancel", &id]).expect(3, &["there is no schedule"]);
+    place.ratchet(&["schedules", "run", &no_id()]).expect(3, &["there is no schedule"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_are_cancelled_by_tag_or_key() {
+    let place = Place::migrated().await;
+    let client = place.client().await;
+    for number in 0..3 {
+        let tagged = idle(number).with(|step| step.tags(["old"]));
+        client.schedule(tagged).every(Duration::from_mins(5)).create().await.unwrap();
+    }
+    client.schedule(idle(9)).every(Duration::from_mins(5)).business_key("kept").create().await.unwrap();
+    place.ratchet(&["schedules", "cancel", "--tag", "old"]).expect(0, &["cancelled 3 schedules"]);
+    place.ratchet(&["schedules", "list"]).expect(0, &["every 5 min"]);
+    place.ratchet(&["schedules", "cancel", "--business-key", "kept"]).expect(0, &["cancelled 1 schedules"]);
+    place.ratchet(&["schedules", "cancel"]).expect(2, &["required"]);
+}
