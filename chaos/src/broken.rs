@@ -29,6 +29,8 @@ pub enum Broken {
     Grace,
     /// A success is reported as written, but is not.
     Settling,
+    /// Nothing but the process: see [`BrokenStore::dying_after`].
+    Nothing,
 }
 
 impl Broken {
@@ -39,6 +41,7 @@ impl Broken {
             Self::Rescue => "rescue",
             Self::Grace => "grace",
             Self::Settling => "settling",
+            Self::Nothing => "nothing",
         }
     }
 }
@@ -49,6 +52,8 @@ pub struct BrokenStore {
     inner: Arc<dyn Store>,
     broken: Broken,
     successes: AtomicU64,
+    /// How many calls that change something are still to come before the process dies.
+    left: Option<AtomicU64>,
 }
 
 /// Of so many successes the first is not written: two nodes with some jobs are sure to meet one.
@@ -57,7 +62,23 @@ const LOST_SUCCESS: u64 = 8;
 impl BrokenStore {
     /// Breaks a store.
     pub fn new(inner: Arc<dyn Store>, broken: Broken) -> Self {
-        Self { inner, broken, successes: AtomicU64::new(0) }
+        Self { inner, broken, successes: AtomicU64::new(0), left: None }
+    }
+
+    /// A good store, but the process dies without a word right after so many calls that changed something: before anybody
+    /// hears of their answer.
+    #[must_use]
+    pub fn dying_after(inner: Arc<dyn Store>, calls: u64) -> Self {
+        Self { left: Some(AtomicU64::new(calls)), ..Self::new(inner, Broken::Nothing) }
+    }
+
+    /// A call has changed something.
+    fn changed(&self) {
+        if let Some(left) = &self.left
+            && left.fetch_sub(1, Ordering::SeqCst) == 1
+        {
+            std::process::abort();
+        }
     }
 
     /// Gives a stale success the fence that the store asks for.
@@ -109,6 +130,9 @@ impl TurnStore for BrokenStore {
             }
         }
         let mut turn = self.inner.turn(&kept, claim).await?;
+        if !kept.is_empty() || !turn.claimed.is_empty() {
+            self.changed();
+        }
         let mut settled = turn.settled.into_iter();
         let answer = |dropped: bool| if dropped { Some(Settled::Applied) } else { settled.next() };
         turn.settled = answered_for.into_iter().filter_map(answer).collect();
@@ -293,7 +317,9 @@ impl RecurringStore for BrokenStore {
     }
 
     async fn fire_recurring(&self, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
-        self.inner.fire_recurring(firings).await
+        let fired = self.inner.fire_recurring(firings).await?;
+        self.changed();
+        Ok(fired)
     }
 
     async fn pause_recurring(&self, id: JobId) -> Result<bool, StoreError> {

@@ -41,6 +41,9 @@ struct Args {
     /// Breaks a promise, to see that it is noticed.
     #[arg(long)]
     broken: Option<Broken>,
+    /// Dies right after so many calls of the store that changed something.
+    #[arg(long, conflicts_with = "broken")]
+    dies_after: Option<u64>,
     /// Where to write, at the end, which jobs of the kind `nothing` it ran.
     #[arg(long)]
     tally: Option<PathBuf>,
@@ -55,6 +58,9 @@ async fn main() -> anyhow::Result<()> {
     let mut store = ratchet::open_store(&args.database, true).await?;
     if let Some(broken) = args.broken {
         store = Arc::new(BrokenStore::new(store, broken)) as Arc<dyn Store>;
+    }
+    if let Some(calls) = args.dies_after {
+        store = Arc::new(BrokenStore::dying_after(store, calls)) as Arc<dyn Store>;
     }
     let tally = Tally::default();
     let ms = Duration::from_millis;
