@@ -322,7 +322,9 @@ macro_rules! list_cases {
         signals::a_refused_submit_takes_no_kept_signal [KeepsNoSignal, SplitsUnits],
         signals::a_retried_job_takes_what_was_kept_since [KeepsNoSignal, GivesKeptSignalsAgain],
         signals::keys_that_nothing_is_kept_for_are_swept [SweepsNothing, KeepsNoSignal],
-        signals::the_time_of_a_step_begins_when_it_is_reached [LosesEdges, NeverExpires, ExpiresEarly],
+        signals::the_time_of_a_step_begins_when_it_is_reached [
+            LosesEdges, NeverExpires, ExpiresEarly, HidesWhatFollows,
+        ],
         signals::a_signal_may_come_before_its_step_is_reached [DeliversNothing, SaysDelivered, ForgetsSignals],
         signals::a_step_takes_a_kept_signal_and_waits_for_its_parents [KeepsNoSignal, LosesEdges],
         signals::a_step_that_failed_and_was_revived_waits_for_its_signal_anew [NeverExpires, RevivesNothing],

@@ -14,7 +14,8 @@ use serde_json::json as value;
 use uuid::Uuid;
 
 use crate::bench::{
-    Bench, assert_about, assert_refused, business_key, json, mins, new_id, pool, request, spec, work, work_with_key,
+    Bench, assert_about, assert_refused, business_key, json, mins, new_id, pool, request, spec, success, work,
+    work_with_key,
 };
 use crate::races::duel;
 use crate::workflows::{Plan, claims, states};
@@ -425,7 +426,9 @@ pub(crate) async fn the_time_of_a_step_begins_when_it_is_reached(bench: Bench) {
     bench.advance(mins(60));
     assert!(bench.expire().await.jobs.is_empty(), "it has not been reached");
     let first = bench.claim_one().await;
-    bench.succeed(&first).await;
+    let turn = bench.turn(&[success(&first)], None).await;
+    let told: Vec<_> = turn.followed.iter().map(|followed| (followed.id, followed.what.clone())).collect();
+    assert_eq!(told, [(steps[1], FollowedBy::Awaiting)]);
     assert_eq!((bench.state(steps[1]).await, bench.job(steps[1]).await.waits_for), (Waiting, 1));
     let expected = ratchet_core::clock::later(bench.now().await, mins(5));
     assert_about(bench.awaited(steps[1]).await.expires_at.expect("it runs now"), expected);
@@ -574,7 +577,7 @@ pub(crate) async fn a_delivery_and_the_end_of_a_parent_release_a_step_once(bench
         let first = claims(&bench, &steps[..1]).await.remove(0);
         let (delivering, settling) = (bench.store.clone(), bench.store.clone());
         let deliver = async move { delivering.deliver(&to_key(&name)).await.unwrap().jobs.len() };
-        let settle = async move { settling.turn(&[crate::bench::success(&first)], None).await.unwrap().settled.len() };
+        let settle = async move { settling.turn(&[success(&first)], None).await.unwrap().settled.len() };
         assert_eq!(duel(round, deliver, settle).await, [1, 1]);
         let job = bench.job(steps[1]).await;
         assert_eq!((job.state, job.waits_for, job.version), (Pending, 0, 1));

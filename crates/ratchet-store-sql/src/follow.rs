@@ -192,7 +192,12 @@ async fn apply(
     for (id, fate) in &done.fates {
         let Some(child) = rows.get(id) else { continue };
         match fate {
-            Fate::Waits(left) => still.push((*id, *left)),
+            Fate::Waits(left) => {
+                still.push((*id, *left));
+                if limit_begins(*left) {
+                    followed.push(child.followed(*id, FollowedBy::Awaiting));
+                }
+            }
             Fate::Released => {
                 released.push(Release { id: *id, flow: child.waiting.flow, delay: child.release_delay });
                 followed.push(child.followed(*id, FollowedBy::Released));

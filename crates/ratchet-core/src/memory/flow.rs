@@ -7,7 +7,7 @@ use crate::claim::Input;
 use crate::clock::later;
 use crate::decide::failure_callback;
 use crate::error::StoreError;
-use crate::flow::{Edge, EdgeState, End, Fate, Flow, Stood, Waiting, follow, revive};
+use crate::flow::{Edge, EdgeState, End, Fate, Flow, Stood, Waiting, follow, limit_begins, revive};
 use crate::id::JobId;
 use crate::outcome::ErrorReport;
 use crate::record::JobRecord;
@@ -47,11 +47,11 @@ impl Tables {
     fn apply_fate(&mut self, id: JobId, fate: Fate, now: Timestamp) -> Result<Option<Followed>, StoreError> {
         let (event, what) = match fate {
             Fate::Waits(left) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    (job.waits_for, job.flow) = (left.waits_for, left.flow);
-                }
+                let Some(job) = self.jobs.get_mut(&id) else { return Ok(None) };
+                (job.waits_for, job.flow) = (left.waits_for, left.flow);
+                let reached = limit_begins(left).then(|| followed(job, FollowedBy::Awaiting));
                 self.begin_limit(id, now);
-                return Ok(None);
+                return Ok(reached);
             }
             Fate::Released => (Event::Release, FollowedBy::Released),
             Fate::Canceled { because } => (Event::Cancel, FollowedBy::Canceled { because }),
@@ -72,7 +72,7 @@ impl Tables {
                 job.last_error = Some(error.clone());
                 job.terminated_at = Some(now);
             }
-            FollowedBy::Signaled | FollowedBy::Revived => {}
+            FollowedBy::Awaiting | FollowedBy::Signaled | FollowedBy::Revived => {}
         }
         let followed = followed(job, what);
         if let FollowedBy::Failed { error } = &followed.what {
