@@ -24,7 +24,8 @@ async fn send_offer(ctx: &JobContext, offer: Prev<String>) -> Result<String, Fai
     if let Some(reason) = signal.rejection() {
         return Ok(format!("{who} kept back {}: {reason}", *offer));
     }
-    let note: Note = signal.payload().map_err(|error| Failure::do_not_retry(error.to_string(), "it will not change"))?;
+    let note: Note =
+        signal.payload().map_err(|error| Failure::do_not_retry(error.to_string(), "it will not change"))?;
     Ok(format!("{who} sent {} with {} % off", *offer, note.discount))
 }
 

@@ -151,7 +151,9 @@ pub(crate) async fn a_claim_brings_the_signal_along(bench: Bench) {
 
 pub(crate) async fn an_approval_without_more_comes_back(bench: Bench) {
     let job = bench.submit(awaiting("approve", None)).await;
-    bench.deliver(&Delivery { decision: Some(SignalDecision::Approved), payload: json(&value!(null)), ..to_job(job) }).await;
+    bench
+        .deliver(&Delivery { decision: Some(SignalDecision::Approved), payload: json(&value!(null)), ..to_job(job) })
+        .await;
     let claimed = claims(&bench, &[job]).await;
     let signal = claimed[0].signal.clone().expect("it has come");
     assert!(signal.is_approved() && signal.by.is_none(), "{signal:?}");
@@ -193,7 +195,8 @@ pub(crate) async fn a_signal_to_a_key_releases_all_that_wait_for_it(bench: Bench
     assert_eq!(got, waiting);
     assert_eq!(states(&bench, &others).await, [Waiting; 3], "keys are compared exactly");
     let claimed = claims(&bench, &waiting).await;
-    let deliveries: Vec<_> = claimed.iter().map(|claim| claim.signal.as_ref().map(|signal| signal.delivery_id)).collect();
+    let deliveries: Vec<_> =
+        claimed.iter().map(|claim| claim.signal.as_ref().map(|signal| signal.delivery_id)).collect();
     assert!(deliveries.windows(2).all(|two| two[0].is_some() && two[0] == two[1]), "one delivery: {deliveries:?}");
 }
 
@@ -216,7 +219,7 @@ pub(crate) async fn a_wait_ends_when_its_time_is_over_and_not_before(bench: Benc
     assert_eq!(expired.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [short]);
     assert_eq!(states(&bench, &[short, long, patient]).await, [Failed, Waiting, Waiting]);
     let job = bench.job(short).await;
-    assert_eq!(expired.jobs, [job.clone()]);
+    assert_eq!(expired.jobs.first(), Some(&job));
     assert_eq!(job.last_error.as_deref(), Some("no signal \"a\" came within 5m"));
     assert_eq!((job.version, job.attempts, job.timing), (1, 0, None));
     assert!(job.terminated_at.is_some() && bench.attempts(short).await.is_empty());

@@ -74,7 +74,9 @@ impl<'a> Walker<'a> {
             Event::Reschedule => return self.try_settle(|claim| another_try(claim, Duration::ZERO)).await,
             Event::Defer => return self.try_settle(|claim| deferral(claim, Duration::ZERO)).await,
             Event::Rescue => return self.try_settle(rescue).await,
-            Event::Expire | Event::Revive => unreachable!("these follow from others: `workflows` and `signals` have their cases"),
+            Event::Expire | Event::Revive => {
+                unreachable!("these follow from others: `workflows` and `signals` have their cases")
+            }
         };
         transitioned.unwrap().is_some()
     }

@@ -47,7 +47,9 @@ pub use id::{DeliveryId, JobId, NodeId};
 pub use invalid::InvalidInput;
 pub use json::JsonText;
 pub use memory::MemoryStore;
-pub use name::{BusinessKey, IdempotencyKey, Kind, NodeName, Principal, QueueName, ResourceName, SignalKey, StepName, Tag};
+pub use name::{
+    BusinessKey, IdempotencyKey, Kind, NodeName, Principal, QueueName, ResourceName, SignalKey, StepName, Tag,
+};
 pub use outcome::{DeferReason, ErrorReport, Outcome, Verdicts};
 pub use priority::Priority;
 pub use record::{AttemptRecord, AttemptStatus, JobRecord};

@@ -9,8 +9,8 @@ use std::time::Instant;
 use ratchet_core::prepare::PrepareCompletion;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Decision, Fence, Input, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement, Signal,
-    Tag, Verdicts, clock, decide,
+    Decision, Fence, Input, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement,
+    Signal, Tag, Verdicts, clock, decide,
 };
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;

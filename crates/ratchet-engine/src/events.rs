@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use ratchet_core::decide::CRASH_LIMIT;
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::{
-    BusinessKey, Change, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord, JobState, JobType, Kind, NodeId,
-    Priority, QueueName, Settlement,
+    BusinessKey, Change, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord, JobState, JobType,
+    Kind, NodeId, Priority, QueueName, Settlement,
 };
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;

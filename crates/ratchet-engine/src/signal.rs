@@ -71,10 +71,8 @@ impl Client {
     /// If no job waits, the signal is kept for a day, and the first job that then begins to wait for the key takes it:
     /// [`keep_for`](SendSignal::keep_for), [`no_keep`](SendSignal::no_keep).
     pub fn signal(&self, key: impl AsRef<str>) -> SendSignal {
-        let delivery = SignalKey::new(key).map(|key| Delivery {
-            keep_for: Some(KEEP_FOR_DEFAULT),
-            ..empty(SignalTarget::Key(key))
-        });
+        let delivery = SignalKey::new(key)
+            .map(|key| Delivery { keep_for: Some(KEEP_FOR_DEFAULT), ..empty(SignalTarget::Key(key)) });
         SendSignal { client: self.clone(), delivery }
     }
 

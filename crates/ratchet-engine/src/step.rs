@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ratchet_core::{
-    Backoff, BusinessKey, Due, InvalidInput, JobSpec, NewJob, Principal, Priority, QueueName, ResourceName,
-    SignalKey, SignalWait, Tag,
+    Backoff, BusinessKey, Due, InvalidInput, JobSpec, NewJob, Principal, Priority, QueueName, ResourceName, SignalKey,
+    SignalWait, Tag,
 };
 
 use crate::ids::new_job_id;

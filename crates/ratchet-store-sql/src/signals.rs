@@ -8,7 +8,8 @@ use ratchet_core::signal::{Delivery, SignalTarget, timeout_error};
 use ratchet_core::store::{Delivered, Expired, Swept};
 use ratchet_core::transition::{self, Event, Place};
 use ratchet_core::{
-    ErrorKind, ErrorReport, Flow, Followed, FollowedBy, JobId, JobState, SignalKey, SignalRecord, StoreError, Timestamp, clock,
+    ErrorKind, ErrorReport, Flow, Followed, FollowedBy, JobId, JobState, SignalKey, SignalRecord, StoreError,
+    Timestamp, clock,
 };
 
 use crate::cluster::database_time;

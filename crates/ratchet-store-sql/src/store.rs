@@ -17,19 +17,19 @@ macro_rules! implement_store {
             use $crate::__private::core::recurring::{
                 ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord,
             };
-            use $crate::__private::core::store::{
-                ClusterStore, ControlStore, Declared, Delivered, Expired, Fired, JobStore, Orphans, Progress, PulseStore,
-                QueryStore, QueueStore, RecurringStore, Replacement, Running, SignalStore, StateCounts, SubmitOutcome,
-                SubmitUnit, Swept, Transitioned, Turn, TurnStore,
-            };
             use $crate::__private::core::signal::Delivery;
+            use $crate::__private::core::store::{
+                ClusterStore, ControlStore, Declared, Delivered, Expired, Fired, JobStore, Orphans, Progress,
+                PulseStore, QueryStore, QueueStore, RecurringStore, Replacement, Running, SignalStore, StateCounts,
+                SubmitOutcome, SubmitUnit, Swept, Transitioned, Turn, TurnStore,
+            };
             use $crate::__private::core::{
                 AttemptRecord, BusinessKey, ClaimRequest, ErrorKind, IdempotencyKey, JobId, JobRecord, NewJob, NodeId,
                 QueueName, Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, recurring, signals,
-                submit, submit_plain, turn, work,
+                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, recurring,
+                signals, submit, submit_plain, turn, work,
             };
 
             #[async_trait]

@@ -35,7 +35,8 @@ pub(super) async fn run(session: &Session, which: Which) -> Result<Exit> {
     let attempts = client.attempts(which.id).await?;
     let now = client.store().database_time().await?;
     let signal = client.awaited_signal(which.id).await?;
-    let shown = Shown { job: job.into(), signal, attempt_records: attempts.into_iter().map(AttemptView::from).collect() };
+    let shown =
+        Shown { job: job.into(), signal, attempt_records: attempts.into_iter().map(AttemptView::from).collect() };
     session.output.show(&shown, |shown| page(shown, now))?;
     Ok(Exit::Done)
 }

@@ -80,9 +80,10 @@ impl Tables {
         let Some(job) = self.jobs.get(&id).filter(|job| next(job.place(), Event::Retry).is_some()) else {
             return Ok(None);
         };
-        let kept = if job.flow.has(Flow::SIGNAL) { self.take_kept(id, now) } else { None };
-        let flow = self.jobs.get(&id).map(|job| kept.map_or(job.flow, |_| signaled(job.waiting()).flow));
-        let event = flow.map_or(Event::Retry, retry_event);
+        let waiting = job.waiting();
+        let has_come = waiting.flow.has(Flow::SIGNAL) && self.take_kept(id, now);
+        let flow = if has_come { signaled(waiting).flow } else { waiting.flow };
+        let event = retry_event(flow);
         let retried = self.control(id, event, |job| {
             job.attempts = 0;
             job.crash_count = 0;
@@ -92,7 +93,7 @@ impl Tables {
             job.terminated_at = None;
             job.scheduled_time = now;
             job.deferred_until = None;
-            job.flow = flow.unwrap_or(job.flow);
+            job.flow = flow;
             job.waits_for = u32::from(job.state == JobState::Waiting);
         })?;
         let Some(mut retried) = retried else { return Ok(None) };

@@ -121,7 +121,7 @@ impl Tables {
         self.jobs.insert(job.id, record(job, now));
         if let Some(wait) = &job.signal {
             self.signals.insert(job.id, SignalRecord::new(job.id, wait));
-            if self.take_kept(job.id, now).is_some() {
+            if self.take_kept(job.id, now) {
                 self.jobs.insert(job.id, record(&job.already_signaled(), now));
             }
             self.begin_limit(job.id, now);

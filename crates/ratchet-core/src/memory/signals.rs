@@ -116,17 +116,17 @@ impl Tables {
     }
 
     /// Takes what is kept for the signal of a job, which has got it then.
-    pub(super) fn take_kept(&mut self, id: JobId, now: Timestamp) -> Option<()> {
-        let record = self.signals.get_mut(&id)?;
-        let (kept, until) = self.mailbox.remove(&record.key)?;
+    pub(super) fn take_kept(&mut self, id: JobId, now: Timestamp) -> bool {
+        let Some(record) = self.signals.get_mut(&id) else { return false };
+        let Some((kept, until)) = self.mailbox.remove(&record.key) else { return false };
         record.signal = Some(kept).filter(|_| until > now);
-        record.signal.as_ref().map(|_| ())
+        record.signal.is_some()
     }
 
     /// Lets a job that was brought back wait for its signal again, if it has not come.
     pub(super) fn await_again(&mut self, id: JobId, now: Timestamp) {
         if self.awaits(id)
-            && self.take_kept(id, now).is_some()
+            && self.take_kept(id, now)
             && let Some(job) = self.jobs.get_mut(&id)
         {
             let left = signaled(job.waiting());
