@@ -9,13 +9,16 @@ use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::{NodeRecord, NodeRegistration, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
+use ratchet_core::signal::Delivery;
 use ratchet_core::store::{
-    ClusterStore, ControlStore, Declared, Fired, JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore,
-    RecurringStore, Replacement, Running, StateCounts, SubmitOutcome, SubmitUnit, Transitioned, Turn, TurnStore,
+    ClusterStore, ControlStore, Declared, Delivered, Expired, Fired, JobStore, Orphans, Progress, PulseStore,
+    QueryStore, QueueStore, RecurringStore, Replacement, Running, SignalStore, StateCounts, SubmitOutcome, SubmitUnit,
+    Swept, Transitioned, Turn, TurnStore,
 };
 use ratchet_core::{
     AttemptRecord, BusinessKey, Change, ClaimRequest, ClusterCoordinator, Fence, IdempotencyKey, JobId, JobRecord,
-    JobState, NewJob, NodeId, QueueName, Settled, Settlement, Store, StoreError, Timestamp,
+    JobState, NewJob, NodeId, QueueName, Settled, Settlement, SignalKey, SignalRecord, Store, StoreError,
+    Timestamp,
 };
 
 /// What is broken.
@@ -246,6 +249,25 @@ impl QueueStore for BrokenStore {
 
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
         self.inner.queues().await
+    }
+}
+
+#[async_trait]
+impl SignalStore for BrokenStore {
+    async fn deliver(&self, delivery: &Delivery) -> Result<Delivered, StoreError> {
+        self.inner.deliver(delivery).await
+    }
+
+    async fn expire(&self, limit: usize) -> Result<Expired, StoreError> {
+        self.inner.expire(limit).await
+    }
+
+    async fn signals(&self, ids: &[JobId]) -> Result<Vec<SignalRecord>, StoreError> {
+        self.inner.signals(ids).await
+    }
+
+    async fn sweep_signals(&self, after: Option<&SignalKey>, limit: usize) -> Result<Swept, StoreError> {
+        self.inner.sweep_signals(after, limit).await
     }
 }
 

@@ -9,6 +9,7 @@ mod output;
 mod queues;
 mod schedules;
 mod session;
+mod signal;
 mod times;
 mod workflows;
 
@@ -66,6 +67,8 @@ enum Command {
     /// Look at workflows and cancel them
     #[command(subcommand)]
     Workflows(workflows::Command),
+    /// Send a signal to jobs that wait for it
+    Signal(signal::Sending),
     /// List the nodes that run jobs
     Nodes,
 }
@@ -91,6 +94,7 @@ async fn run(session: &Session, command: Command) -> Result<Exit> {
         Command::Queues { command } => queues::run(session, command).await,
         Command::Schedules(command) => schedules::run(session, command).await,
         Command::Workflows(command) => workflows::run(session, command).await,
+        Command::Signal(sending) => signal::run(session, sending).await,
         Command::Nodes => nodes::run(session).await,
     }
 }

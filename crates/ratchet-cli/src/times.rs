@@ -48,9 +48,49 @@ pub(crate) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
 }
 
+/// A duration as people write it: `90s`, `15m`, `24h`, `1h30m`, `7d`.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no duration; write 90s, 15m, 24h, 1h30m or 7d");
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let number: u32 = rest[..digits].parse().map_err(|_| wrong())?;
+        let after = &rest[digits..];
+        let letters = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let unit = match &after[..letters] {
+            "ms" => Duration::from_millis(1),
+            "s" => Duration::from_secs(1),
+            "m" | "min" => Duration::from_mins(1),
+            "h" => Duration::from_hours(1),
+            "d" => Duration::from_hours(24),
+            _ => return Err(wrong()),
+        };
+        total = unit.checked_mul(number).and_then(|part| total.checked_add(part)).ok_or_else(wrong)?;
+        rest = &after[letters..];
+    }
+    if text.is_empty() { Err(wrong()) } else { Ok(total) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        let check = |text: &str, seconds: Option<u64>| {
+            assert_eq!(parse(text).ok(), seconds.map(Duration::from_secs), "{text:?}");
+        };
+        check("90s", Some(90));
+        check("15m", Some(900));
+        check("15min", Some(900));
+        check("1h30m", Some(5_400));
+        check("7d", Some(604_800));
+        check("2000ms", Some(2));
+        for wrong in ["", "5", "h", "5y", "-5s", "1.5h", "5 m", "99999999999d"] {
+            check(wrong, None);
+        }
+    }
 
     #[test]
     fn durations_read_well() {

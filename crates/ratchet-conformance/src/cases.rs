@@ -4,7 +4,7 @@ use crate::Case;
 use crate::broken::Flaw;
 use crate::{
     branches, claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races, random,
-    recurring, replace, retry, revivals, settle, submit, texts, walk, workflows,
+    recurring, replace, retry, revivals, settle, signals, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -297,6 +297,43 @@ macro_rules! list_cases {
         ],
         recurring::a_schedule_that_was_declared_lately_is_not_retired [RetiresAnything],
         recurring::schedules_are_listed_newest_first_by_tag_and_key [IgnoresFilters],
+
+        signals::a_job_that_awaits_a_signal_comes_back_as_it_was_given [LosesWaits, IgnoresStart, ExpiresEarly],
+        signals::a_signal_to_a_job_releases_it [LosesWaits, DeliversNothing, DeliversToAll],
+        signals::a_claim_brings_the_signal_along [ForgetsSignals, ForgetsSender, RoundsNumbers],
+        signals::an_approval_without_more_comes_back [ForgetsSender],
+        signals::the_first_signal_counts [SaysDelivered, LastSignalWins],
+        signals::a_signal_for_nobody_reaches_nobody [SaysDelivered],
+        signals::a_signal_to_a_key_releases_all_that_wait_for_it [DeliversToAll, DeliversApart, DeliversNothing],
+        signals::a_thousand_jobs_are_signalled_at_once [DeliversNothing, LosesWaits],
+        signals::a_wait_ends_when_its_time_is_over_and_not_before [NeverExpires, ExpiresEarly, SaysDelivered],
+        signals::only_jobs_that_still_wait_expire [NeverExpires, DeliversNothing, ControlsNothing],
+        signals::waits_end_in_portions [ExpiresWithoutLimit, NeverExpires],
+        signals::a_job_that_awaits_a_signal_can_be_cancelled [ControlsNothing, KeepsBusinessKeys, SaysDelivered],
+        signals::a_wait_that_ends_frees_the_key_alerts_and_calls_back [NeverExpires, KeepsBusinessKeys],
+        signals::branches_follow_a_wait_that_ends [NeverExpires, LosesEdges],
+        signals::a_retried_job_waits_for_its_signal_again [RetriesUnsignaled, NeverExpires, RevivesNothing],
+        signals::a_signal_that_nobody_waits_for_is_kept_for_the_first_who_comes [
+            KeepsNoSignal, GivesKeptSignalsAgain, KeepsTheLastSignal,
+        ],
+        signals::a_kept_signal_is_taken_once_within_one_submit [KeepsNoSignal, GivesKeptSignalsAgain],
+        signals::a_delay_begins_with_the_signal [LosesDelay, KeepsNoSignal],
+        signals::a_signal_is_kept_for_its_time_only [KeepsSignalsForEver, KeepsNoSignal],
+        signals::a_refused_submit_takes_no_kept_signal [KeepsNoSignal, SplitsUnits],
+        signals::a_retried_job_takes_what_was_kept_since [KeepsNoSignal, GivesKeptSignalsAgain],
+        signals::keys_that_nothing_is_kept_for_are_swept [SweepsNothing, KeepsNoSignal],
+        signals::the_time_of_a_step_begins_when_it_is_reached [
+            LosesEdges, NeverExpires, ExpiresEarly, HidesWhatFollows,
+        ],
+        signals::a_signal_may_come_before_its_step_is_reached [DeliversNothing, SaysDelivered, ForgetsSignals],
+        signals::a_step_takes_a_kept_signal_and_waits_for_its_parents [KeepsNoSignal, LosesEdges],
+        signals::a_step_that_failed_and_was_revived_waits_for_its_signal_anew [NeverExpires, RevivesNothing],
+        signals::a_deleted_job_leaves_no_wait_behind [DeletesNothing],
+        signals::a_job_that_awaits_may_replace_another [KeepsNoSignal, LosesWaits],
+        signals::no_signal_falls_between_a_submit_and_a_delivery [KeepsNoSignal, DeliversNothing],
+        signals::of_two_deliveries_one_counts [SaysDelivered],
+        signals::a_delivery_and_the_end_of_the_wait_have_one_winner [SaysDelivered, NeverExpires],
+        signals::a_delivery_and_the_end_of_a_parent_release_a_step_once [DeliversNothing],
     } };
 }
 

@@ -48,6 +48,7 @@ mod replace;
 mod retry;
 mod revivals;
 mod settle;
+mod signals;
 mod submit;
 mod texts;
 mod walk;

@@ -39,7 +39,7 @@ fn racer<T>(task: impl Future<Output = T> + Send + 'static) -> std::pin::Pin<Box
 
 /// Two racers; every fourth round the one is through before the other starts, and every fourth the other way round, so
 /// that both orders are seen however fast they are.
-async fn duel<T: Send + 'static>(
+pub(crate) async fn duel<T: Send + 'static>(
     round: usize,
     one: impl Future<Output = T> + Send + 'static,
     other: impl Future<Output = T> + Send + 'static,

@@ -74,7 +74,9 @@ impl<'a> Walker<'a> {
             Event::Reschedule => return self.try_settle(|claim| another_try(claim, Duration::ZERO)).await,
             Event::Defer => return self.try_settle(|claim| deferral(claim, Duration::ZERO)).await,
             Event::Rescue => return self.try_settle(rescue).await,
-            Event::Expire | Event::Revive => unreachable!("these follow from others: `workflows` has their cases"),
+            Event::Expire | Event::Revive => {
+                unreachable!("these follow from others: `workflows` and `signals` have their cases")
+            }
         };
         transitioned.unwrap().is_some()
     }
@@ -86,7 +88,7 @@ impl<'a> Walker<'a> {
         let held = self.claim.as_ref().map_or(present, |claim| claim.fence);
         let mut job = job;
         job.picked_at = Some(job.created_at);
-        let settlement = settlement(&Claim { fence: held, job, inputs: Vec::new() });
+        let settlement = settlement(&Claim { fence: held, job, inputs: Vec::new(), signal: None });
         let by_held = self.bench.settle(settlement.clone()).await;
         let by_present = self.bench.settle(fenced(settlement, present)).await;
         by_held == Settled::Applied || by_present == Settled::Applied

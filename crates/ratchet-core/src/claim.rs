@@ -10,6 +10,7 @@ use crate::json::JsonText;
 use crate::name::{Kind, QueueName, StepName};
 use crate::priority::Priority;
 use crate::record::JobRecord;
+use crate::signal::Signal;
 use crate::state::JobState;
 
 /// The right to write an attempt's result: the claim's version, held by one incarnation of a node.
@@ -32,6 +33,8 @@ pub struct Claim {
     pub job: JobRecord,
     /// What came of the jobs that it waited for, in the order in which its edges were defined.
     pub inputs: Vec<Input>,
+    /// The signal that it waited for.
+    pub signal: Option<Signal>,
 }
 
 /// What came of a job that another one waited for.

@@ -1,4 +1,4 @@
-//! Ids of jobs and nodes.
+//! Ids of jobs, nodes and deliveries.
 
 use std::fmt;
 use std::str::FromStr;
@@ -54,6 +54,11 @@ uuid_id!(
     /// The id of one incarnation of a node: new at every start, never used again.
     NodeId,
     "node id"
+);
+uuid_id!(
+    /// The id of one delivery of a signal: the same for every job that it reached.
+    DeliveryId,
+    "delivery id"
 );
 
 /// The id of a job that follows from another: the same every time it is asked for, so that it is stored once.

@@ -29,6 +29,7 @@ pub mod record;
 pub mod recurring;
 pub mod schedule;
 pub mod settlement;
+pub mod signal;
 pub mod spec;
 pub mod state;
 pub mod store;
@@ -42,15 +43,18 @@ pub use coordinator::{ClusterCoordinator, Hint};
 pub use decide::{Decision, decide};
 pub use error::{ErrorKind, StoreError};
 pub use flow::{Edge, Flow};
-pub use id::{JobId, NodeId};
+pub use id::{DeliveryId, JobId, NodeId};
 pub use invalid::InvalidInput;
 pub use json::JsonText;
 pub use memory::MemoryStore;
-pub use name::{BusinessKey, IdempotencyKey, Kind, NodeName, Principal, QueueName, ResourceName, StepName, Tag};
+pub use name::{
+    BusinessKey, IdempotencyKey, Kind, NodeName, Principal, QueueName, ResourceName, SignalKey, StepName, Tag,
+};
 pub use outcome::{DeferReason, ErrorReport, Outcome, Verdicts};
 pub use priority::Priority;
 pub use record::{AttemptRecord, AttemptStatus, JobRecord};
 pub use settlement::{Change, Followed, FollowedBy, Settled, Settlement};
+pub use signal::{Signal, SignalDecision, SignalRecord, SignalWait};
 pub use spec::{Due, JobSpec, JobType, NewJob, Origin, StartState};
 pub use state::JobState;
 pub use store::Store;

@@ -18,7 +18,7 @@ pub const QUEUE_CHARS_MAX: usize = 64;
 pub const TAG_CHARS_MAX: usize = 64;
 /// Most tags on one job.
 pub const TAGS_MAX: usize = 32;
-/// Longest idempotency or business key.
+/// Longest idempotency, business or signal key.
 pub const KEY_CHARS_MAX: usize = 255;
 /// Longest resource name.
 pub const RESOURCE_CHARS_MAX: usize = 100;
@@ -40,6 +40,10 @@ pub const PARAM_VALUE_CHARS_MAX: usize = 1_024;
 pub const PAYLOAD_BYTES_MAX: usize = 100 * 1_024;
 /// Largest result, as JSON text.
 pub const RESULT_BYTES_MAX: usize = 64 * 1_024;
+/// Largest payload of a signal, as JSON text.
+pub const SIGNAL_BYTES_MAX: usize = 64 * 1_024;
+/// Longest reason of a rejection.
+pub const REASON_CHARS_MAX: usize = 2_000;
 /// Longest stored error text; longer ones are cut.
 pub const ERROR_CHARS_MAX: usize = 2_000;
 /// Longest error class; longer ones are cut.

@@ -95,6 +95,11 @@ checked_text!(
     |text| limits::check_text("business_key", text, limits::KEY_CHARS_MAX).map(|()| text)
 );
 checked_text!(
+    /// The name of a signal that jobs wait for.
+    SignalKey,
+    |text| limits::check_text("signal key", text, limits::KEY_CHARS_MAX).map(|()| text)
+);
+checked_text!(
     /// The name of a limited resource that a job needs.
     ResourceName,
     |text| limits::check_text("resource", text, limits::RESOURCE_CHARS_MAX).map(|()| text)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::flow::Flow;
+use crate::flow::{Flow, Waiting};
 use crate::id::{JobId, NodeId};
 use crate::json::JsonText;
 use crate::name::{BusinessKey, IdempotencyKey, StepName};
@@ -129,6 +129,11 @@ impl JobRecord {
     /// Its place in the state machine.
     pub fn place(&self) -> Place {
         Place::of(self.state, self.paused_from).expect("a store keeps paused_from with PAUSED only")
+    }
+
+    /// What it waits for.
+    pub const fn waiting(&self) -> Waiting {
+        Waiting { waits_for: self.waits_for, flow: self.flow }
     }
 
     /// When it can run: its time, or the end of its deferral.

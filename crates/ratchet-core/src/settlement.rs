@@ -177,6 +177,10 @@ pub struct Followed {
 pub enum FollowedBy {
     /// It has nothing left to wait for.
     Released,
+    /// It waits for nothing but its signal from now on.
+    Awaiting,
+    /// Its signal has come, and it waits on for other jobs.
+    Signaled,
     /// It will not run.
     Canceled {
         /// The job whose end is the reason.

@@ -16,6 +16,7 @@ use crate::json::JsonText;
 use crate::limits;
 use crate::name::{BusinessKey, IdempotencyKey, Kind, Principal, QueueName, ResourceName, StepName, Tag};
 use crate::priority::Priority;
+use crate::signal::SignalWait;
 
 /// What a job does and how: everything but its identity, its keys and its time.
 ///
@@ -236,6 +237,8 @@ pub struct NewJob {
     pub flow: Flow,
     /// How many edges and signals it waits for; [`link`](crate::flow::link) counts.
     pub waits_for: u32,
+    /// The signal that it waits for; [`awaiting`](Self::awaiting) sets it with what goes along.
+    pub signal: Option<SignalWait>,
 }
 
 impl NewJob {
@@ -257,6 +260,7 @@ impl NewJob {
             step: None,
             flow: Flow::none(),
             waits_for: 0,
+            signal: None,
         }
     }
 
@@ -265,6 +269,9 @@ impl NewJob {
         self.spec.check()?;
         if let Due::After(delay) = self.due {
             limits::check_delay("delay", delay)?;
+        }
+        if let Some(signal) = &self.signal {
+            signal.check()?;
         }
         for (field, callback) in [("on_success", &self.on_success), ("on_failure", &self.on_failure)] {
             if let Some(callback) = callback {

@@ -123,7 +123,7 @@ pub enum Event {
     Rescue,
     /// What the job waited for can never come.
     Expire,
-    /// What had cancelled the job was undone.
+    /// What had ended the job before it could run was undone.
     Revive,
 }
 
@@ -189,7 +189,10 @@ impl Event {
             Self::Expire => {
                 "dead letter without a run: its signal did not come in time, or its condition could not be evaluated"
             }
-            Self::Revive => "cancelled because of another job's end, which was retried: waits for it again",
+            Self::Revive => {
+                "waits again: it was cancelled because of another job's end, which was retried, or it failed without its \
+                 signal and was retried itself"
+            }
         }
     }
 }
@@ -226,7 +229,7 @@ pub const fn next(place: Place, event: Event) -> Option<Place> {
         (Place::Failed, Event::Retry) => Some(Place::Pending),
         (Place::Waiting, Event::Release) => Some(Place::Pending),
         (Place::Waiting, Event::Expire) => Some(Place::Failed),
-        (Place::Canceled, Event::Revive) => Some(Place::Waiting),
+        (Place::Failed | Place::Canceled, Event::Revive) => Some(Place::Waiting),
         _ => None,
     }
 }

@@ -34,6 +34,7 @@ use crate::retry::{DefaultRetryPolicy, RetryPolicy};
 use crate::run::Runner;
 use crate::sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
 use crate::schedule::Firer;
+use crate::signal_limit::SignalLimit;
 use crate::stats::Counters;
 
 /// Why a node did not start.
@@ -352,6 +353,14 @@ impl RatchetBuilder {
             deadline: config.store_deadline,
         };
         tasks.side.spawn(firer.run());
+        let signals = SignalLimit {
+            store: store.clone(),
+            client: client.clone(),
+            standing: pulse.standing.clone(),
+            scan: config.scan,
+            deadline: config.store_deadline,
+        };
+        tasks.side.spawn(signals.run());
         let woken = client.clone();
         tasks.watch = store.watch(Box::new(move || woken.wake().work()));
         let woken = client.clone();

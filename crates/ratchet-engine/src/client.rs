@@ -23,6 +23,7 @@ use crate::handle::JobHandle;
 use crate::ids::new_node_id;
 use crate::job::Job;
 use crate::schedule::Notice;
+use crate::signal::awaiting;
 use crate::submitter::Submitter;
 use crate::wake::Wake;
 use crate::workflow::{WorkflowBuilder, WorkflowHandle};
@@ -113,8 +114,10 @@ impl Client {
         if unit.jobs.is_empty() {
             return Ok(Vec::new());
         }
+        let awaiting = awaiting(&unit);
         let submitted = self.submitter().submit(unit).await?;
         self.submitted(waking);
+        self.tell_awaiting(awaiting).await;
         Ok(submitted.into_iter().map(|one| JobHandle::new(self.clone(), one)).collect())
     }
 
@@ -198,13 +201,17 @@ impl Client {
         Ok(self.after(changed, |_| JobEventKind::Resumed))
     }
 
-    /// Gives a FAILED job a new life: attempts 0, error cleared, due now; `false` if it has not failed.
+    /// Gives a FAILED job a new life: attempts 0, error cleared, due now; `false` if it has not failed. A job whose signal
+    /// did not come waits for it again.
     ///
     /// # Errors
     /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now.
     pub async fn retry(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.retry(id).await?;
-        Ok(self.after(changed, |t| JobEventKind::Retrying { error: None, attempt: 0, due: t.job.scheduled_time }))
+        Ok(self.after(changed, |t| match t.job.state {
+            JobState::Waiting => JobEventKind::SignalWaiting,
+            _ => JobEventKind::Retrying { error: None, attempt: 0, due: t.job.scheduled_time },
+        }))
     }
 
     /// Deletes a job that has ended; `false` if there is none.
@@ -336,6 +343,11 @@ impl Client {
             self.inner.events.publish_followed(one, node);
         }
         released
+    }
+
+    /// The node that this client belongs to.
+    pub(crate) fn node(&self) -> Option<NodeId> {
+        self.inner.node.get().map(|node| *node.borrow())
     }
 
     fn after(&self, changed: Option<Transitioned>, what: impl FnOnce(&Transitioned) -> JobEventKind) -> bool {

@@ -9,8 +9,8 @@ use std::time::Instant;
 use ratchet_core::prepare::PrepareCompletion;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Decision, Fence, Input, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement, Tag,
-    Verdicts, clock, decide,
+    Decision, Fence, Input, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement,
+    Signal, Tag, Verdicts, clock, decide,
 };
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -31,12 +31,21 @@ struct Inner {
     fence: Fence,
     job: Arc<JobRecord>,
     inputs: Vec<Input>,
+    signal: Option<Signal>,
     states: Arc<StateMap>,
     client: Client,
     token: CancellationToken,
     begun: Instant,
     progress: Mutex<ProgressCell>,
     completion: Mutex<Option<Settlement>>,
+}
+
+/// A claimed job, shared with those who watch over it.
+pub(crate) struct Claimed {
+    pub(crate) fence: Fence,
+    pub(crate) job: Arc<JobRecord>,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) signal: Option<Signal>,
 }
 
 #[derive(Default)]
@@ -51,9 +60,7 @@ tokio::task_local! {
 
 impl JobContext {
     pub(crate) fn new(
-        fence: Fence,
-        job: Arc<JobRecord>,
-        inputs: Vec<Input>,
+        Claimed { fence, job, inputs, signal }: Claimed,
         states: Arc<StateMap>,
         client: Client,
         token: CancellationToken,
@@ -63,6 +70,7 @@ impl JobContext {
                 fence,
                 job,
                 inputs,
+                signal,
                 states,
                 client,
                 token,
@@ -160,6 +168,24 @@ impl JobContext {
         let text = input.result.as_ref().map_or("null", JsonText::as_str);
         serde_json::from_str(text)
             .map_err(|error| unreadable_input(&format!("job {} ({})", input.job_id, input.kind), &error))
+    }
+
+    /// The signal that this job waited for: `None` if it waited for none. Every attempt sees the same.
+    ///
+    /// ```
+    /// # use ratchet_engine::{Failure, JobContext};
+    /// # fn example(ctx: &JobContext) -> Result<(), Failure> {
+    /// if let Some(signal) = ctx.signal() {
+    ///     match signal.rejection() {
+    ///         Some(reason) => ctx.log().info(format_args!("rejected: {reason}")),
+    ///         None => ctx.log().info(format_args!("by {:?}", signal.by)),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn signal(&self) -> Option<&Signal> {
+        self.inner.signal.as_ref()
     }
 
     /// A value that was given to the builder.

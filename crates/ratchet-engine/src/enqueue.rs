@@ -16,6 +16,7 @@ use crate::client::{Client, cancelled};
 use crate::handle::JobHandle;
 use crate::ids::new_job_id;
 use crate::job::Job;
+use crate::signal::awaiting;
 use crate::step::{IntoStep, Step, spec_options};
 use crate::workflow::{IntoBranch, Plan, When};
 
@@ -179,6 +180,17 @@ impl<J: Job> Enqueue<J> {
         self
     }
 
+    /// Waits, instead of running at once, until a [`signal`](Client::signal) with this key comes, or one for this very job
+    /// ([`Client::signal_job`]). The handler sees it by [`JobContext::signal`](crate::JobContext::signal).
+    ///
+    /// If none comes within `timeout` the job fails for good without running, with all that follows from that; `None`
+    /// waits for ever. A signal that was sent a little earlier is not lost: it is kept for the first job that waits for
+    /// its key.
+    pub fn await_signal(mut self, key: impl AsRef<str>, timeout: impl Into<Option<Duration>>) -> Self {
+        self.options.step.await_signal(key, timeout.into());
+        self
+    }
+
     /// Submitted when this job succeeds, in the same transaction.
     pub fn on_success(mut self, step: impl IntoStep) -> Self {
         self.options.on_success = Some(step.into_step());
@@ -235,8 +247,10 @@ impl<J: Job> Enqueue<J> {
     pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
         let (unit, wake) = options.into_unit(client.now())?;
+        let awaiting = awaiting(&unit);
         let outcome = client.submitter().submit(unit).await?;
         client.submitted(wake);
+        client.tell_awaiting(awaiting).await;
         Ok(JobHandle::new(client, outcome[0]))
     }
 
@@ -264,6 +278,9 @@ impl<J: Job> Enqueue<J> {
             }
         };
         client.submitted(wake);
+        if job.signal.is_some() {
+            client.tell_awaiting(vec![job.id]).await;
+        }
         Ok(JobHandle::new(client, submitted))
     }
 
@@ -293,12 +310,16 @@ impl Options {
     }
 
     /// The first job.
-    fn into_job(self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
+    fn into_job(mut self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
         let callback = |field: &str, step: Option<Step>| -> Result<_, InvalidInput> {
             let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
             step.map(Step::into_spec).transpose().map_err(named)
         };
+        let signal = self.step.take_signal();
         let mut job = NewJob::new(new_job_id(), self.step.spec?);
+        if let Some(wait) = signal {
+            job = job.awaiting(wait);
+        }
         job.due = self.due;
         job.business_key = self.business_key;
         job.idempotency_key = self.idempotency_key;
@@ -308,7 +329,7 @@ impl Options {
         if let Due::At(time) = job.due {
             limits::check_time("at", time, now)?;
         }
-        // Delayed jobs start by the timer that watches due times.
+        // Delayed jobs start by the timer that watches due times. One that waits may find its signal there.
         let wake = self.immediate || job.spec.priority == Priority::Critical || job.due == Due::NOW;
         let waking = Waking(wake.then_some(job.spec.priority));
         Ok((job, waking))

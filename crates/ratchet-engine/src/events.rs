@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use ratchet_core::decide::CRASH_LIMIT;
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::{
-    BusinessKey, Change, Clock, DeferReason, Followed, FollowedBy, JobId, JobRecord, JobState, JobType, Kind, NodeId,
-    Priority, QueueName, Settlement,
+    BusinessKey, Change, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord, JobState, JobType,
+    Kind, NodeId, Priority, QueueName, Settlement,
 };
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -102,6 +102,20 @@ pub enum JobEventKind {
     },
     /// It has nothing left to wait for: the jobs before it have ended as was asked.
     Released,
+    /// It waits for its signal from now on, and for nothing else. Not told of jobs that were submitted in a caller's own
+    /// transaction.
+    SignalWaiting,
+    /// Its signal has come. Of a delivery to more than a thousand jobs, a thousand are told.
+    Signaled {
+        /// The delivery, the same for all jobs that it reached.
+        delivery_id: DeliveryId,
+        /// How many jobs it reached.
+        jobs: usize,
+        /// Whether this job can run now; if not, it waits for others.
+        released: bool,
+    },
+    /// Its signal did not come in time; told before [`DeadLettered`](Self::DeadLettered).
+    SignalTimedOut,
     /// It was cancelled because of another job's end.
     CancelledBy {
         /// The job that failed or was cancelled, however far up.
@@ -147,13 +161,24 @@ impl EventBus {
     pub(crate) fn publish_followed(&self, followed: &Followed, node: Option<NodeId>) {
         let what = match &followed.what {
             FollowedBy::Released => JobEventKind::Released,
+            FollowedBy::Awaiting | FollowedBy::Signaled => JobEventKind::SignalWaiting,
             FollowedBy::Canceled { because } => JobEventKind::CancelledBy { because: *because },
             FollowedBy::Revived => JobEventKind::Revived,
             FollowedBy::Failed { error } => {
                 JobEventKind::DeadLettered { error: error.clone(), attempt: 0, reason: DeadLetterReason::NeverRan }
             }
         };
-        if self.sender.receiver_count() == 0 {
+        self.publish_about(followed, node, what);
+    }
+
+    /// Whether anybody listens.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.sender.receiver_count() > 0
+    }
+
+    /// Tells of a job that is known by what became of it.
+    pub(crate) fn publish_about(&self, followed: &Followed, node: Option<NodeId>, what: JobEventKind) {
+        if !self.is_heard() {
             return;
         }
         let event = JobEvent {

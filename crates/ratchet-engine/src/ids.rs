@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use ratchet_core::uuid7::{TickSource, Uuid7Generator};
-use ratchet_core::{Clock, JobId, NodeId};
+use ratchet_core::{Clock, DeliveryId, JobId, NodeId};
 
 /// The machine's clock: the only place in the engine that reads it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,6 +46,11 @@ static GENERATOR: LazyLock<Uuid7Generator> = LazyLock::new(|| Uuid7Generator::ne
 /// A new id for a job.
 pub fn new_job_id() -> JobId {
     JobId(GENERATOR.next_uuid())
+}
+
+/// A new id for the delivery of a signal.
+pub(crate) fn new_delivery_id() -> DeliveryId {
+    DeliveryId(GENERATOR.next_uuid())
 }
 
 /// A new id for an incarnation of a node.

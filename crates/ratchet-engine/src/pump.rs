@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::client::Client;
 use crate::config::Config;
-use crate::context::JobContext;
+use crate::context::{Claimed, JobContext};
 use crate::events::JobEventKind;
 use crate::inject::StateMap;
 use crate::polling::{Poll, PollingStrategy};
@@ -301,7 +301,7 @@ impl Pump {
 
     /// Starts a claimed job.
     pub(super) fn dispatch(&mut self, claim: Claim) {
-        let Claim { fence, job, inputs } = claim;
+        let Claim { fence, job, inputs, signal } = claim;
         let job = Arc::new(job);
         let standing = self.standing.borrow().clone();
         if standing.right.is_cancelled() || standing.node != fence.node {
@@ -315,8 +315,8 @@ impl Pump {
         };
         self.counters.claimed.add(1);
         let leash = Arc::new(Leash::under(&standing.right));
-        let ctx =
-            JobContext::new(fence, job.clone(), inputs, self.states.clone(), self.client.clone(), leash.token.clone());
+        let claimed = Claimed { fence, job: job.clone(), inputs, signal };
+        let ctx = JobContext::new(claimed, self.states.clone(), self.client.clone(), leash.token.clone());
         self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
         let (task_ctx, task_leash) = (ctx.clone(), leash.clone());

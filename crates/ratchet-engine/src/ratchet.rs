@@ -16,6 +16,7 @@ use crate::builder::{Hooks, RatchetBuilder};
 use crate::client::Client;
 use crate::deadline::within;
 use crate::pulse::Pulse;
+use crate::signal_limit;
 use crate::stats::{Counters, Stats};
 
 /// A running node: claims and runs jobs until [`shutdown`](Self::shutdown). It is also a [`Client`].
@@ -94,6 +95,10 @@ impl Ratchet {
         drop((self.tasks.watch.take(), self.tasks.hints.take()));
         let node = self.node_id();
         self.pulse.stop().await;
+        let released = self.client.store().release_lease(signal_limit::LEASE, node);
+        if let Err(error) = within(self.draining.store_deadline, "giving up the lease for signals", released).await {
+            tracing::debug!(error = &error as &dyn std::error::Error, "giving up a lease failed; it runs out");
+        }
         let deregistered = self.client.store().deregister(node);
         if let Err(error) = within(self.draining.store_deadline, "leaving the cluster", deregistered).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed; others will notice");

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ratchet_core::{
-    Backoff, BusinessKey, Due, InvalidInput, JobSpec, NewJob, Principal, Priority, QueueName, ResourceName, Tag,
+    Backoff, BusinessKey, Due, InvalidInput, JobSpec, NewJob, Principal, Priority, QueueName, ResourceName, SignalKey,
+    SignalWait, Tag,
 };
 
 use crate::ids::new_job_id;
@@ -17,11 +18,12 @@ pub struct Step {
     pub(crate) spec: Result<JobSpec, InvalidInput>,
     delay: Duration,
     business_key: Option<BusinessKey>,
+    signal: Option<SignalWait>,
 }
 
 impl Step {
     pub(crate) fn of<J: Job>(job: &J) -> Self {
-        Self { spec: spec_of(job), delay: Duration::ZERO, business_key: None }
+        Self { spec: spec_of(job), delay: Duration::ZERO, business_key: None, signal: None }
     }
 
     /// Applies an option; the first that is refused is reported at submit.
@@ -40,7 +42,23 @@ impl Step {
         let mut job = NewJob::new(new_job_id(), self.spec?);
         job.due = Due::After(self.delay);
         job.business_key = self.business_key;
-        Ok(job)
+        Ok(match self.signal {
+            Some(wait) => job.awaiting(wait),
+            None => job,
+        })
+    }
+
+    /// Makes the step wait for a signal.
+    pub(crate) fn await_signal(&mut self, key: impl AsRef<str>, timeout: Option<Duration>) {
+        match SignalKey::new(key) {
+            Ok(key) => self.signal = Some(SignalWait { key, timeout }),
+            Err(refused) => self.spec = Err(refused),
+        }
+    }
+
+    /// The signal that the first job of a submit waits for.
+    pub(crate) fn take_signal(&mut self) -> Option<SignalWait> {
+        self.signal.take()
     }
 
     /// What to do, if it becomes a job only later, as a callback does. It begins at once and holds no key.
@@ -54,6 +72,10 @@ impl Step {
                 "business_key",
                 "is for steps of chains and workflows; a callback holds none",
             ));
+        }
+        if self.signal.is_some() {
+            let problem = "is for jobs and for steps of chains and workflows; a callback begins at once";
+            return Err(InvalidInput::new("await_signal", problem));
         }
         Ok(spec)
     }
@@ -153,6 +175,14 @@ impl StepOptions {
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.step.delay = delay;
+        self
+    }
+
+    /// Waits for a signal too, when what comes before has ended: see [`Enqueue::await_signal`](crate::Enqueue::await_signal).
+    /// A signal that comes earlier counts; the time limit begins when the step waits for nothing else.
+    #[must_use]
+    pub fn await_signal(mut self, key: impl AsRef<str>, timeout: impl Into<Option<Duration>>) -> Self {
+        self.step.await_signal(key, timeout.into());
         self
     }
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use ratchet_core::{
-    Clock, Fence, Input, InvalidInput, JobRecord, JobSpec, JobState, JobType, JsonText, Kind, MemoryStore, Tag, limits,
+    Clock, Fence, Input, InvalidInput, JobRecord, JobSpec, JobState, JobType, JsonText, Kind, MemoryStore, Signal,
+    SignalDecision, SignalKey, Tag, limits,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
-use crate::context::JobContext;
-use crate::ids::{SystemClock, new_job_id, new_node_id};
+use crate::context::{Claimed, JobContext};
+use crate::ids::{SystemClock, new_delivery_id, new_job_id, new_node_id};
 use crate::inject::StateMap;
 
 /// Makes a context for calling a job's body in a unit test; see [`JobContext::for_test`].
@@ -21,6 +22,7 @@ pub struct TestContext {
     params: Vec<(String, String)>,
     tags: Vec<String>,
     inputs: Vec<Result<JsonText, InvalidInput>>,
+    signal: Option<Result<Signal, InvalidInput>>,
     states: StateMap,
     token: CancellationToken,
 }
@@ -43,6 +45,7 @@ impl JobContext {
             params: Vec::new(),
             tags: Vec::new(),
             inputs: Vec::new(),
+            signal: None,
             states: StateMap::default(),
             token: CancellationToken::new(),
         }
@@ -80,6 +83,26 @@ impl TestContext {
         self
     }
 
+    /// With a signal of this payload, without sender and decision.
+    pub fn signal(self, payload: &impl serde::Serialize) -> Self {
+        self.signaled(payload, None)
+    }
+
+    /// With a signal of this payload that approves or rejects.
+    pub fn decided(self, payload: &impl serde::Serialize, decision: SignalDecision) -> Self {
+        self.signaled(payload, Some(decision))
+    }
+
+    fn signaled(mut self, payload: &impl serde::Serialize, decision: Option<SignalDecision>) -> Self {
+        let payload = JsonText::encode("signal payload", payload, limits::SIGNAL_BYTES_MAX);
+        let signal = |payload| -> Result<Signal, InvalidInput> {
+            let (key, at, delivery_id) = (SignalKey::new("test")?, SystemClock.now(), new_delivery_id());
+            Ok(Signal { key, payload, decision, by: None, at, delivery_id })
+        };
+        self.signal = Some(payload.and_then(signal));
+        self
+    }
+
     /// With this state.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.insert(value);
@@ -112,6 +135,8 @@ impl TestContext {
             inputs.push(Input { job_id, kind, step, state, result, error: None });
         }
         let client = Client::new(MemoryStore::new(Arc::new(SystemClock)));
-        Ok(JobContext::new(fence, Arc::new(job), inputs, Arc::new(self.states), client, self.token))
+        let signal = self.signal.transpose()?;
+        let claimed = Claimed { fence, job: Arc::new(job), inputs, signal };
+        Ok(JobContext::new(claimed, Arc::new(self.states), client, self.token))
     }
 }

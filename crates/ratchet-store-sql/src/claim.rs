@@ -21,6 +21,7 @@ use crate::read::{self, claimed_columns};
 use crate::row::Row;
 use crate::stmt::Stmt;
 use crate::value::Value;
+use crate::waits::add_signals;
 
 pub(crate) const STATEMENTS: &[Stmt] =
     &[LOOK, PROMOTABLE, PROMOTE, LOCK_PENDING, TAKE, READ_CLAIMED, TAKE_AND_READ, PARK];
@@ -76,6 +77,7 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         merge.give_back(&taken.lost);
     }
     add_inputs(conn, &mut claimed).await?;
+    add_signals(conn, &mut claimed).await?;
     Ok(claimed)
 }
 
@@ -272,7 +274,7 @@ async fn take(conn: &mut dyn Conn, node: NodeId, now: Timestamp, picked: &[JobId
     let (mut jobs, unreadable) = read::claimed(&rows, node)?;
     let claim = |job: JobRecord| {
         let fence = Fence { job_id: job.id, version: job.version, node };
-        Claim { fence, job, inputs: Vec::new() }
+        Claim { fence, job, inputs: Vec::new(), signal: None }
     };
     let claims: Vec<Claim> = picked.iter().filter_map(|id| jobs.remove(id)).map(claim).collect();
     let taken: HashSet<JobId> =

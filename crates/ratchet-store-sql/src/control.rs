@@ -1,6 +1,6 @@
 //! What a person may ask for.
 
-use ratchet_core::flow::End;
+use ratchet_core::flow::{End, Waiting, retry_event};
 use ratchet_core::record::Timing;
 use ratchet_core::store::{Replacement, Transitioned};
 use ratchet_core::transition::{self, Place};
@@ -20,6 +20,7 @@ use crate::settle::{Finished, finish, record_attempts};
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::value::{Value, micros};
+use crate::waits;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
     LOCK_QUEUED,
@@ -74,6 +75,14 @@ pub async fn resume(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitione
 /// Gives a failed job a new life.
 pub async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
     let Some(mut step) = Step::of(conn, id, Event::Retry).await? else { return Ok(None) };
+    if step.job.flow.has(Flow::SIGNAL) {
+        // It must not run without: it waits again, unless its signal has come meanwhile.
+        let waiting = Waiting { waits_for: 1, flow: step.job.flow };
+        if let Some(left) = waits::begin_again(conn, &[(id, waiting)]).await?.get(&id) {
+            step.job.flow = left.flow;
+        }
+        step.to = transition::next(step.from, retry_event(step.job.flow)).unwrap_or(step.to);
+    }
     if let Some(key) = &step.job.business_key
         && !submit::take_business_key(conn, key.as_str(), id).await?
     {
@@ -85,6 +94,9 @@ pub async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned
     step.job.crash_count = 0;
     step.job.last_error = None;
     queue_again(conn, &step, None).await?;
+    if step.to.state() == JobState::Waiting {
+        waits::begin_limits(conn, &[id]).await?;
+    }
     let followed = revive(conn, &step.job).await?;
     step.done(conn, followed).await
 }
@@ -151,6 +163,7 @@ pub async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> 
     conn.run(&DELETE_ALERTS, vec![id.into()]).await?;
     if !job.flow.is_none() {
         edges::delete(conn, id).await?;
+        waits::delete(conn, id).await?;
     }
     if let Some(parent) = job.parent.filter(|_| conn.texts().dialect() == Dialect::Mysql) {
         conn.run(&DELETE_CHILD, vec![parent.into(), id.into()]).await?;
@@ -282,8 +295,8 @@ const BEGIN_AGAIN: Stmt = Stmt::shared(
 const QUEUE_AGAIN: Stmt = Stmt::shared(
     "queueing a job again",
     "INSERT INTO scheduler_job_queue (job_id, status, paused_from_status, queue, kind, priority, scheduled_time, \
-     business_key, version, attempts, crash_count, last_error, flow, updated_at) \
-     VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, /*now*/)",
+     business_key, version, attempts, crash_count, last_error, flow, waits_for, updated_at) \
+     VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, ?, /*now*/)",
 );
 
 async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -> Result<(), StoreError> {
@@ -302,6 +315,8 @@ async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -
         Value::count(job.crash_count),
         Value::opt_text(job.last_error.as_deref()),
         Value::count(job.flow.at_rest().bits()),
+        // For its signal: what else it waited for does not hold up a retry.
+        Value::count(u8::from(step.to.state() == JobState::Waiting)),
     ];
     conn.run(&QUEUE_AGAIN, values).await?;
     Ok(())

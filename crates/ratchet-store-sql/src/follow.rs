@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::decide::failure_callback;
-use ratchet_core::flow::{Consequences, Edge, End, Fate, Waiting, follow as consequences};
+use ratchet_core::flow::{Consequences, Edge, End, Fate, Waiting, follow as consequences, limit_begins};
 use ratchet_core::settlement::error_hash;
 use ratchet_core::{
     BusinessKey, ErrorKind, ErrorReport, Flow, Followed, FollowedBy, JobId, JobRecord, JobState, JobType, Kind, NewJob,
@@ -19,6 +19,7 @@ use crate::settle::{Finished, finish, record_alerts};
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::value::{Value, micros};
+use crate::waits;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[LOCK_CHILDREN, LOCK_ENDED_CHILDREN, COUNT_DOWN, RELEASE_CHILDREN, BLAME];
 
@@ -66,13 +67,13 @@ fn below(from: &[JobId], edges: Vec<Edge>) -> Vec<Edge> {
 
 /// A live job that others' ends concern.
 pub(crate) struct Child {
-    state: JobState,
+    pub(crate) state: JobState,
     version: u64,
-    waiting: Waiting,
+    pub(crate) waiting: Waiting,
     attempts: u32,
     crash_count: u32,
     scheduled_time: Timestamp,
-    release_delay: Option<Duration>,
+    pub(crate) release_delay: Option<Duration>,
     kind: Kind,
     queue: QueueName,
     job_type: JobType,
@@ -81,7 +82,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    fn followed(&self, id: JobId, what: FollowedBy) -> Followed {
+    pub(crate) fn followed(&self, id: JobId, what: FollowedBy) -> Followed {
         Followed {
             id,
             kind: self.kind.clone(),
@@ -130,6 +131,13 @@ const LOCK_ENDED_CHILDREN: Stmt = Stmt::shared(
     "SELECT job_id FROM scheduler_job /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
 );
 
+/// Locks and reads those of these jobs that are live, in the order of their keys.
+pub(crate) async fn lock_live(conn: &mut dyn Conn, ids: &[JobId]) -> Result<HashMap<JobId, Child>, StoreError> {
+    let mut rows = HashMap::with_capacity(ids.len());
+    read_children(conn, ids, &mut rows).await?;
+    Ok(rows)
+}
+
 async fn read_children(conn: &mut dyn Conn, ids: &[JobId], rows: &mut HashMap<JobId, Child>) -> Result<(), StoreError> {
     for row in conn.rows_in(&LOCK_CHILDREN, &[], ids).await? {
         let mut fields = row.fields();
@@ -176,17 +184,22 @@ async fn apply(
 ) -> Result<Vec<Followed>, StoreError> {
     edges::decide(conn, &done.edges).await?;
     let mut still: Vec<(JobId, Waiting)> = Vec::new();
-    let mut released: Vec<(JobId, &Child)> = Vec::new();
+    let mut released: Vec<Release> = Vec::new();
     let mut ended: Vec<Finished<'_>> = Vec::new();
     let mut blamed: Vec<(JobId, JobId)> = Vec::new();
-    let mut failed: Vec<(JobId, &str)> = Vec::new();
+    let mut failed: Vec<(JobId, ErrorReport)> = Vec::new();
     let mut followed = Vec::new();
     for (id, fate) in &done.fates {
         let Some(child) = rows.get(id) else { continue };
         match fate {
-            Fate::Waits(left) => still.push((*id, *left)),
+            Fate::Waits(left) => {
+                still.push((*id, *left));
+                if limit_begins(*left) {
+                    followed.push(child.followed(*id, FollowedBy::Awaiting));
+                }
+            }
             Fate::Released => {
-                released.push((*id, child));
+                released.push(Release { id: *id, flow: child.waiting.flow, delay: child.release_delay });
                 followed.push(child.followed(*id, FollowedBy::Released));
             }
             Fate::Canceled { because } => {
@@ -196,21 +209,15 @@ async fn apply(
             }
             Fate::Failed { error } => {
                 ended.push(ended_unrun(*id, child, JobState::Failed, Some(error)));
-                failed.push((*id, error));
+                failed.push((*id, ErrorReport::new("Condition", error)));
                 followed.push(child.followed(*id, FollowedBy::Failed { error: error.clone() }));
             }
         }
     }
-    conn.run_each(&COUNT_DOWN, &still, |(id, left), values| {
-        values.extend([(*id).into(), Value::count(left.waits_for), Value::count(left.flow.bits())]);
-    })
-    .await?;
-    conn.run_each(&RELEASE_CHILDREN, &released, |(id, child), values| {
-        let flow = child.waiting.flow.at_rest();
-        let delay = child.release_delay.map_or(0, micros);
-        values.extend([(*id).into(), Value::count(flow.bits()), Value::Int(Some(delay))]);
-    })
-    .await?;
+    count_down(conn, &still).await?;
+    let reached: Vec<JobId> = still.iter().filter(|(_, left)| limit_begins(*left)).map(|(id, _)| *id).collect();
+    waits::begin_limits(conn, &reached).await?;
+    release(conn, &released).await?;
     if !ended.is_empty() {
         finish(conn, &ended).await?;
     }
@@ -219,13 +226,39 @@ async fn apply(
     Ok(followed)
 }
 
+/// Writes what jobs still wait for.
+pub(crate) async fn count_down(conn: &mut dyn Conn, still: &[(JobId, Waiting)]) -> Result<(), StoreError> {
+    conn.run_each(&COUNT_DOWN, still, |(id, left), values| {
+        values.extend([(*id).into(), Value::count(left.waits_for), Value::count(left.flow.bits())]);
+    })
+    .await?;
+    Ok(())
+}
+
+/// A job that has nothing left to wait for, its ties, and how long after its release it is due.
+pub(crate) struct Release {
+    pub(crate) id: JobId,
+    pub(crate) flow: Flow,
+    pub(crate) delay: Option<Duration>,
+}
+
+/// Lets jobs that waited become claimable.
+pub(crate) async fn release(conn: &mut dyn Conn, released: &[Release]) -> Result<(), StoreError> {
+    conn.run_each(&RELEASE_CHILDREN, released, |Release { id, flow, delay }, values| {
+        let delay = delay.map_or(0, micros);
+        values.extend([(*id).into(), Value::count(flow.at_rest().bits()), Value::Int(Some(delay))]);
+    })
+    .await?;
+    Ok(())
+}
+
 /// The end of a job that never ran.
-fn ended_unrun<'a>(id: JobId, child: &'a Child, state: JobState, error: Option<&'a String>) -> Finished<'a> {
+pub(crate) fn ended_unrun<'a>(id: JobId, child: &'a Child, state: JobState, error: Option<&'a str>) -> Finished<'a> {
     Finished {
         id,
         state,
         version: child.version + 1,
-        error: error.map(String::as_str),
+        error,
         attempts: child.attempts,
         crash_count: child.crash_count,
         scheduled_time: child.scheduled_time,
@@ -236,17 +269,15 @@ fn ended_unrun<'a>(id: JobId, child: &'a Child, state: JobState, error: Option<&
 }
 
 /// What follows from failures without a run: alerts and callbacks.
-async fn fail(conn: &mut dyn Conn, failed: &[(JobId, &str)]) -> Result<(), StoreError> {
+pub(crate) async fn fail(conn: &mut dyn Conn, failed: &[(JobId, ErrorReport)]) -> Result<(), StoreError> {
     if failed.is_empty() {
         return Ok(());
     }
-    let reports: Vec<(JobId, ErrorReport)> =
-        failed.iter().map(|(id, error)| (*id, ErrorReport::new("Condition", error))).collect();
-    let alerts: Vec<(JobId, String)> = reports.iter().map(|(id, report)| (*id, error_hash(report))).collect();
+    let alerts: Vec<(JobId, String)> = failed.iter().map(|(id, report)| (*id, error_hash(report))).collect();
     record_alerts(conn, &alerts).await?;
     let ids: Vec<JobId> = failed.iter().map(|(id, _)| *id).collect();
     let jobs = read::find(conn, &ids).await?;
-    let reports: HashMap<JobId, ErrorReport> = reports.into_iter().collect();
+    let reports: HashMap<JobId, &ErrorReport> = failed.iter().map(|(id, report)| (*id, report)).collect();
     let callback = |job: &JobRecord| reports.get(&job.id).and_then(|report| failure_callback(job, report));
     let callbacks: Vec<NewJob> = jobs.iter().filter_map(callback).collect();
     let callbacks: Vec<&NewJob> = callbacks.iter().collect();

@@ -16,6 +16,7 @@ mod lane;
 mod lane_heads;
 mod list;
 mod literal;
+mod mailbox;
 mod merge;
 mod revive;
 mod row;
@@ -24,6 +25,7 @@ mod store;
 mod success;
 mod transact;
 mod value;
+mod waits;
 
 pub mod claim;
 pub mod cluster;
@@ -39,6 +41,7 @@ pub mod read;
 pub mod recurring;
 pub mod server;
 pub mod settle;
+pub mod signals;
 pub mod submit;
 pub mod submit_plain;
 pub mod turn;
@@ -61,6 +64,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     inputs::STATEMENTS,
     lane_heads::STATEMENTS,
     lease::STATEMENTS,
+    mailbox::STATEMENTS,
     merge::STATEMENTS,
     migrate::STATEMENTS,
     next_due::STATEMENTS,
@@ -71,9 +75,11 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     revive::STATEMENTS,
     server::STATEMENTS,
     settle::STATEMENTS,
+    signals::STATEMENTS,
     submit::STATEMENTS,
     submit_plain::STATEMENTS,
     success::STATEMENTS,
+    waits::STATEMENTS,
 ];
 
 /// Every statement that runs on a migrated database of this kind, one after the other.

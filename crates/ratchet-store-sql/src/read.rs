@@ -173,6 +173,7 @@ pub(crate) async fn running(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Cl
             fence: Fence { job_id: job.id, version: job.version, node },
             job,
             inputs: Vec::new(),
+            signal: None,
         })
     };
     Ok(jobs.filter_map(claim).collect())

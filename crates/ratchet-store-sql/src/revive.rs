@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ratchet_core::flow::{EdgeState, Stood, revive as revival};
+use ratchet_core::flow::{EdgeState, Stood, Waiting, revive as revival};
 use ratchet_core::{Flow, Followed, FollowedBy, JobId, JobRecord, JobState, StoreError, transition};
 
 use crate::cluster::database_time;
@@ -12,6 +12,7 @@ use crate::read::{find, find_by_business_key};
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::value::Value;
+use crate::waits;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[LOCK_JOBS, WAIT_AGAIN, QUEUE_WAITING];
 
@@ -47,6 +48,17 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
         }
         let Some(to) = transition::next(job.place(), transition::Event::Revive) else { continue };
         revived.push((job, to.state(), *waits_for, *flow));
+    }
+    let awaiting: Vec<(JobId, Waiting)> = revived
+        .iter()
+        .filter(|(_, _, _, flow)| flow.has(Flow::SIGNAL))
+        .map(|(job, _, waits_for, flow)| (job.id, Waiting { waits_for: *waits_for, flow: *flow }))
+        .collect();
+    let signaled = waits::begin_again(conn, &awaiting).await?;
+    for (job, _, waits_for, flow) in &mut revived {
+        if let Some(left) = signaled.get(&job.id) {
+            (*waits_for, *flow) = (left.waits_for, left.flow);
+        }
     }
     let ids: Vec<JobId> = revived.iter().map(|(job, ..)| job.id).collect();
     conn.run_in(&WAIT_AGAIN, &[], &ids).await?;

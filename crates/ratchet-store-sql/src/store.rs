@@ -17,18 +17,19 @@ macro_rules! implement_store {
             use $crate::__private::core::recurring::{
                 ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord,
             };
+            use $crate::__private::core::signal::Delivery;
             use $crate::__private::core::store::{
-                ClusterStore, ControlStore, Declared, Fired, JobStore, Orphans, Progress, PulseStore, QueryStore,
-                QueueStore, RecurringStore, Replacement, Running, StateCounts, SubmitOutcome, SubmitUnit, Transitioned,
-                Turn, TurnStore,
+                ClusterStore, ControlStore, Declared, Delivered, Expired, Fired, JobStore, Orphans, Progress,
+                PulseStore, QueryStore, QueueStore, RecurringStore, Replacement, Running, SignalStore, StateCounts,
+                SubmitOutcome, SubmitUnit, Swept, Transitioned, Turn, TurnStore,
             };
             use $crate::__private::core::{
                 AttemptRecord, BusinessKey, ClaimRequest, ErrorKind, IdempotencyKey, JobId, JobRecord, NewJob, NodeId,
-                QueueName, Settlement, StoreError, Timestamp,
+                QueueName, Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
             };
             use $crate::{
                 Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, recurring,
-                submit, submit_plain, turn, work,
+                signals, submit, submit_plain, turn, work,
             };
 
             #[async_trait]
@@ -247,6 +248,29 @@ macro_rules! implement_store {
                 ) -> Result<bool, StoreError> {
                     let cancel = work!([], |conn| recurring::cancel(conn, id, reason, idle_for));
                     self.transact(Intent::Write, cancel).await
+                }
+            }
+
+            #[async_trait]
+            impl SignalStore for $store {
+                async fn deliver(&self, delivery: &Delivery) -> Result<Delivered, StoreError> {
+                    let delivery = Arc::new(delivery.clone());
+                    self.transact(Intent::Write, work!([delivery], |conn| signals::deliver(conn, &delivery))).await
+                }
+
+                async fn expire(&self, limit: usize) -> Result<Expired, StoreError> {
+                    self.transact(Intent::MaybeWrite, work!([], |conn| signals::expire(conn, limit))).await
+                }
+
+                async fn signals(&self, ids: &[JobId]) -> Result<Vec<SignalRecord>, StoreError> {
+                    let ids: Arc<[JobId]> = ids.into();
+                    self.transact(Intent::Read, work!([ids], |conn| signals::read(conn, &ids))).await
+                }
+
+                async fn sweep_signals(&self, after: Option<&SignalKey>, limit: usize) -> Result<Swept, StoreError> {
+                    let after = after.cloned();
+                    let sweep = work!([after], |conn| signals::sweep(conn, after.as_ref(), limit));
+                    self.transact(Intent::MaybeWrite, sweep).await
                 }
             }
 

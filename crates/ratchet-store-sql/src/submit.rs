@@ -15,6 +15,7 @@ use crate::edges;
 use crate::read::json_of;
 use crate::stmt::Stmt;
 use crate::value::{Value, micros};
+use crate::waits;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
     TAKE_IDEMPOTENCY_KEYS,
@@ -116,7 +117,21 @@ pub(crate) async fn submit_following(conn: &mut dyn Conn, jobs: &[&NewJob]) -> R
 }
 
 /// Stores jobs whose ids and keys are free; `false` if one was not, and then some may have been stored.
+///
+/// A job whose signal has come before it is stored as one that has got it.
 pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob], edges: &[&Edge]) -> Result<bool, StoreError> {
+    if jobs.iter().all(|job| job.signal.is_none()) {
+        return insert_as_given(conn, jobs, edges).await;
+    }
+    let begun = waits::begin(conn, jobs).await?;
+    let stored = insert_as_given(conn, &begun.jobs(), edges).await?;
+    if stored {
+        waits::store(conn, &begun).await?;
+    }
+    Ok(stored)
+}
+
+async fn insert_as_given(conn: &mut dyn Conn, jobs: &[&NewJob], edges: &[&Edge]) -> Result<bool, StoreError> {
     if jobs.is_empty() {
         return Ok(true);
     }

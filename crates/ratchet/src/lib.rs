@@ -55,6 +55,7 @@
 //! | follow a job and read its result | [`JobHandle`] |
 //! | let jobs follow each other | [`Enqueue::then`], [`Enqueue::when`], [`Client::workflow`], [`Prev`], [`#[condition]`](macro@condition) |
 //! | fire jobs again and again | `#[job(cron = "…")]`, [`Client::schedule`] |
+//! | let a job wait for a person, or for another system | [`Enqueue::await_signal`], [`Client::signal`], [`JobContext::signal`] |
 //! | submit or complete in a transaction of your own | `SubmitIn` and `CompleteIn` in `ratchet::sqlite`, `ratchet::postgres`, `ratchet::mysql` |
 //! | hear what happens | [`Client::events`], [`JobEvent`] |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
@@ -162,6 +163,17 @@ pub use ratchet_core::schedule::OverlapPolicy;
 pub use ratchet_engine::ScheduleBuilder;
 pub use ratchet_engine::ScheduleHandle;
 pub use ratchet_engine::Scheduled;
+
+// Letting them wait for signals.
+pub use ratchet_core::DeliveryId;
+pub use ratchet_core::Signal;
+pub use ratchet_core::SignalDecision;
+pub use ratchet_core::SignalKey;
+pub use ratchet_core::SignalRecord;
+pub use ratchet_engine::KEEP_FOR_DEFAULT;
+pub use ratchet_engine::SendSignal;
+pub use ratchet_engine::SignalError;
+pub use ratchet_engine::SignalOutcome;
 
 // Hearing of them.
 pub use ratchet_core::DeferReason;

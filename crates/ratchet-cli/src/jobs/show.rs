@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use ratchet::{JobId, Timestamp};
+use ratchet::{JobId, SignalDecision, SignalRecord, Timestamp};
 use serde::Serialize;
 
 use super::view::{AttemptView, JobView};
@@ -21,6 +21,8 @@ pub(crate) struct Which {
 struct Shown {
     #[serde(flatten)]
     job: JobView,
+    /// The signal that it waits or waited for.
+    signal: Option<SignalRecord>,
     attempt_records: Vec<AttemptView>,
 }
 
@@ -32,13 +34,19 @@ pub(super) async fn run(session: &Session, which: Which) -> Result<Exit> {
     };
     let attempts = client.attempts(which.id).await?;
     let now = client.store().database_time().await?;
-    let shown = Shown { job: job.into(), attempt_records: attempts.into_iter().map(AttemptView::from).collect() };
+    let signal = client.awaited_signal(which.id).await?;
+    let shown =
+        Shown { job: job.into(), signal, attempt_records: attempts.into_iter().map(AttemptView::from).collect() };
     session.output.show(&shown, |shown| page(shown, now))?;
     Ok(Exit::Done)
 }
 
 fn page(shown: &Shown, now: Timestamp) -> String {
-    let mut text = details(rows(&shown.job, now));
+    let mut rows = rows(&shown.job, now);
+    if let Some(record) = &shown.signal {
+        rows.extend(signal_rows(record, now));
+    }
+    let mut text = details(rows);
     text.push_str("\n\n");
     if shown.attempt_records.is_empty() {
         text.push_str("No attempts yet.");
@@ -100,6 +108,25 @@ fn rows(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     add("payload", Some(job.payload.as_str().to_owned()));
     add("result", job.result.as_ref().map(|result| result.as_str().to_owned()));
     rows
+}
+
+fn signal_rows(record: &SignalRecord, now: Timestamp) -> Vec<(&'static str, String)> {
+    let Some(signal) = &record.signal else {
+        let until = match (record.expires_at, record.timeout) {
+            (Some(at), _) => format!(", until {at:.3} ({})", times::relative(at, now)),
+            (None, Some(timeout)) => format!(", for {} from when it is all that is left", times::duration(timeout)),
+            (None, None) => String::new(),
+        };
+        return vec![("signal", format!("{:?} has not come{until}", record.key))];
+    };
+    let by = signal.by.as_ref().map_or_else(String::new, |who| format!(", by {who}"));
+    let decision = match &signal.decision {
+        None => String::new(),
+        Some(SignalDecision::Approved) => ", approved".to_owned(),
+        Some(SignalDecision::Rejected { reason }) => format!(", rejected: {reason}"),
+    };
+    let came = format!("{:?} came {:.3} ({}){by}{decision}", record.key, signal.at, times::ago(signal.at, now));
+    vec![("signal", came), ("it said", signal.payload.as_str().to_owned())]
 }
 
 fn joined(words: impl Iterator<Item = String>) -> Option<String> {

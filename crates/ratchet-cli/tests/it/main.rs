@@ -7,6 +7,7 @@ mod demo;
 mod jobs;
 mod listing;
 mod schedules;
+mod signals;
 mod support;
 mod upkeep;
 mod workflows;

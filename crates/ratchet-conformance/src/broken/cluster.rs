@@ -140,7 +140,7 @@ impl BrokenStore {
         let jobs = self.inner.list(&filter, None, 1_000).await?.items;
         let claim = |job: ratchet_core::JobRecord| {
             let fence = Fence { job_id: job.id, version: job.version, node: job.picked_by? };
-            Some(Claim { fence, job, inputs: Vec::new() })
+            Some(Claim { fence, job, inputs: Vec::new(), signal: None })
         };
         Ok(jobs.into_iter().filter_map(claim).collect())
     }

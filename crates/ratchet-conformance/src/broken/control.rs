@@ -40,7 +40,13 @@ impl ControlStore for BrokenStore {
 
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
         let before = self.inner_job(id).await;
-        let done = self.inner.retry(id).await?;
+        let mut done = self.inner.retry(id).await?;
+        if self.has(Flaw::RetriesUnsignaled)
+            && let Some(done) = &mut done
+            && let Some(released) = self.inner.release(id).await?
+        {
+            done.job = released.job;
+        }
         if self.has(Flaw::RevivesNothing) {
             for revived in done.iter().flat_map(|done| &done.followed) {
                 self.inner.cancel(revived.id).await?;

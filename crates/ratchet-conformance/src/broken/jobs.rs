@@ -45,6 +45,7 @@ impl JobStore for BrokenStore {
                         self.inner.resume(job.id).await?;
                     }
                 }
+                self.give_kept_again(&units).await?;
                 Ok(outcomes)
             }
         }
@@ -104,6 +105,7 @@ impl BrokenStore {
             seen.jobs.push(job.id);
             seen.kinds.insert(job.spec.kind.clone());
             seen.queues.insert(job.spec.queue.clone());
+            seen.awaited.extend(job.signal.as_ref().map(|wait| wait.key.clone()));
             if let (Some(key), Flaw::MixesKeys) = (&job.business_key, self.flaw) {
                 seen.keys.insert(key.clone(), job.id);
             }
@@ -133,6 +135,12 @@ impl BrokenStore {
             Flaw::ClampsTime => {
                 if matches!(job.due, Due::At(_)) {
                     job.due = Due::NOW;
+                }
+            }
+            Flaw::LosesWaits => job.signal = None,
+            Flaw::ExpiresEarly => {
+                if let Some(wait) = &mut job.signal {
+                    wait.timeout = wait.timeout.map(|_| std::time::Duration::from_nanos(1));
                 }
             }
             Flaw::IgnoresStart => job.start = StartState::Ready,

@@ -7,13 +7,15 @@ mod control;
 mod jobs;
 mod query;
 mod recurring;
+mod signals;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ratchet_core::record::JobRecord;
-use ratchet_core::{BusinessKey, Claim, IdempotencyKey, JobId, Kind, NodeId, QueueName, Store};
+use ratchet_core::signal::Delivery;
+use ratchet_core::{BusinessKey, Claim, IdempotencyKey, JobId, Kind, NodeId, QueueName, SignalKey, Store};
 
 macro_rules! flaws {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -294,6 +296,42 @@ flaws! {
     AlwaysOverlaps,
     /// Catches up with everything.
     AlwaysCatchesUp,
+
+    // Signals.
+    /// Lets no job wait for a signal: it waits for ever.
+    LosesWaits,
+    /// Delivers no signal.
+    DeliversNothing,
+    /// Says of every delivery that it reached a job.
+    SaysDelivered,
+    /// Delivers to a key what is for a job, and to all keys what is for one.
+    DeliversToAll,
+    /// Delivers without decision and sender.
+    ForgetsSender,
+    /// Delivers to each job of a key apart.
+    DeliversApart,
+    /// Lets the second signal take the place of the first.
+    LastSignalWins,
+    /// Claims jobs without their signals.
+    ForgetsSignals,
+    /// Ends no wait.
+    NeverExpires,
+    /// Ends every wait at once.
+    ExpiresEarly,
+    /// Ends more waits than it was asked to, and some if asked for none.
+    ExpiresWithoutLimit,
+    /// Releases a retried job that has not got its signal.
+    RetriesUnsignaled,
+    /// Keeps no signal.
+    KeepsNoSignal,
+    /// Keeps every signal for ten years.
+    KeepsSignalsForEver,
+    /// Gives a kept signal to every job that comes.
+    GivesKeptSignalsAgain,
+    /// Lets the last of the kept signals count.
+    KeepsTheLastSignal,
+    /// Sweeps nothing.
+    SweepsNothing,
 }
 
 /// A good store with one flaw.
@@ -321,6 +359,9 @@ struct Seen {
     released: BTreeSet<JobId>,
     settled: BTreeMap<JobId, u64>,
     leases: BTreeMap<String, NodeId>,
+    awaited: BTreeSet<SignalKey>,
+    kept: BTreeMap<SignalKey, Delivery>,
+    late: BTreeMap<JobId, Delivery>,
     started: Option<jiff::Timestamp>,
     deleted: bool,
 }

@@ -52,6 +52,7 @@ impl TurnStore for BrokenStore {
                 claim.inputs.clear();
             }
         }
+        self.spoil_signals(&mut turn.claimed);
         if let Some(request) = claim {
             self.spoil_claimed(request, &mut turn).await?;
         }

@@ -23,6 +23,8 @@ impl Flow {
     pub const BATCH: Self = Self(32);
     /// It waits for a signal that has not come yet.
     pub const SIGNAL: Self = Self(64);
+    /// The signal that it waited for has come.
+    pub const SIGNALED: Self = Self(128);
 
     /// No ties.
     pub const fn none() -> Self {

@@ -12,6 +12,7 @@ mod flags;
 mod overview;
 mod revival;
 mod shape;
+mod signaled;
 
 pub use condition::{Condition, Operator, ResultTest};
 pub use consequences::{Consequences, End, Fate, Waiting, follow};
@@ -20,3 +21,4 @@ pub use flags::Flow;
 pub use overview::{Workflow, WorkflowState, WorkflowStep};
 pub use revival::{Revival, Stood, revive};
 pub use shape::link;
+pub use signaled::{limit_begins, retry_event, signaled};

@@ -140,7 +140,7 @@ impl Tables {
             let owner_is_gone = !self.nodes.contains_key(&node);
             let orphaned = owner_is_gone || (!self.is_alive(node) && elapsed(picked_at, now) >= grace);
             let fence = Fence { job_id: job.id, version: job.version, node };
-            orphaned.then(|| Claim { fence, job: job.clone(), inputs: Vec::new() })
+            orphaned.then(|| Claim { fence, job: job.clone(), inputs: Vec::new(), signal: None })
         };
         self.jobs.values().filter_map(orphan).take(limit).collect()
     }

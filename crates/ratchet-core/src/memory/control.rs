@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use super::{MemoryStore, Tables};
 use crate::clock::elapsed;
 use crate::error::{ErrorKind, StoreError};
+use crate::flow::{Flow, retry_event, signaled};
 use crate::id::JobId;
 use crate::record::{AttemptRecord, AttemptStatus, JobRecord, Timing};
 use crate::spec::NewJob;
+use crate::state::JobState;
 use crate::store::{ControlStore, Replacement, Transitioned};
 use crate::transition::{Event, next};
 
@@ -29,29 +31,12 @@ impl ControlStore for MemoryStore {
 
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
         let (mut tables, now) = self.open();
-        let before = tables.jobs.get(&id).cloned();
-        let retried = tables.control(id, Event::Retry, |job| {
-            job.attempts = 0;
-            job.crash_count = 0;
-            job.last_error = None;
-            job.result = None;
-            job.timing = None;
-            job.terminated_at = None;
-            job.scheduled_time = now;
-            job.deferred_until = None;
-        })?;
-        let Some(mut retried) = retried else { return Ok(None) };
-        retried.followed = match tables.revive(id) {
-            Ok(revived) => revived,
-            Err(refused) => {
-                tables.jobs.insert(id, before.expect("it was there to be retried"));
-                if let Some(key) = &retried.job.business_key {
-                    tables.business_keys.remove(key);
-                }
-                return Err(refused);
-            }
-        };
-        Ok(Some(retried))
+        let before = tables.clone();
+        let retried = tables.retry(id, now);
+        if retried.is_err() {
+            *tables = before;
+        }
+        retried
     }
 
     async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
@@ -88,6 +73,33 @@ impl Tables {
         let Some((before, job)) = self.transition(id, event)? else { return Ok(None) };
         change(job);
         Ok(Some(Transitioned { from: before.place(), job: job.clone(), followed: Vec::new() }))
+    }
+
+    /// Gives a failed job a new life; after an error the caller puts back what was.
+    fn retry(&mut self, id: JobId, now: Timestamp) -> Result<Option<Transitioned>, StoreError> {
+        let Some(job) = self.jobs.get(&id).filter(|job| next(job.place(), Event::Retry).is_some()) else {
+            return Ok(None);
+        };
+        let waiting = job.waiting();
+        let has_come = waiting.flow.has(Flow::SIGNAL) && self.take_kept(id, now);
+        let flow = if has_come { signaled(waiting).flow } else { waiting.flow };
+        let event = retry_event(flow);
+        let retried = self.control(id, event, |job| {
+            job.attempts = 0;
+            job.crash_count = 0;
+            job.last_error = None;
+            job.result = None;
+            job.timing = None;
+            job.terminated_at = None;
+            job.scheduled_time = now;
+            job.deferred_until = None;
+            job.flow = flow;
+            job.waits_for = u32::from(job.state == JobState::Waiting);
+        })?;
+        let Some(mut retried) = retried else { return Ok(None) };
+        self.begin_limit(id, now);
+        retried.followed = self.revive(id, now)?;
+        Ok(Some(retried))
     }
 
     fn cancel(

@@ -7,7 +7,7 @@ use crate::claim::Input;
 use crate::clock::later;
 use crate::decide::failure_callback;
 use crate::error::StoreError;
-use crate::flow::{Edge, EdgeState, End, Fate, Flow, Stood, Waiting, follow, revive};
+use crate::flow::{Edge, EdgeState, End, Fate, Flow, Stood, Waiting, follow, limit_begins, revive};
 use crate::id::JobId;
 use crate::outcome::ErrorReport;
 use crate::record::JobRecord;
@@ -47,10 +47,11 @@ impl Tables {
     fn apply_fate(&mut self, id: JobId, fate: Fate, now: Timestamp) -> Result<Option<Followed>, StoreError> {
         let (event, what) = match fate {
             Fate::Waits(left) => {
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    (job.waits_for, job.flow) = (left.waits_for, left.flow);
-                }
-                return Ok(None);
+                let Some(job) = self.jobs.get_mut(&id) else { return Ok(None) };
+                (job.waits_for, job.flow) = (left.waits_for, left.flow);
+                let reached = limit_begins(left).then(|| followed(job, FollowedBy::Awaiting));
+                self.begin_limit(id, now);
+                return Ok(reached);
             }
             Fate::Released => (Event::Release, FollowedBy::Released),
             Fate::Canceled { because } => (Event::Cancel, FollowedBy::Canceled { because }),
@@ -71,22 +72,24 @@ impl Tables {
                 job.last_error = Some(error.clone());
                 job.terminated_at = Some(now);
             }
-            FollowedBy::Revived => {}
+            FollowedBy::Awaiting | FollowedBy::Signaled | FollowedBy::Revived => {}
         }
         let followed = followed(job, what);
         if let FollowedBy::Failed { error } = &followed.what {
-            let report = ErrorReport::new("Condition", error);
-            let callback = self.jobs.get(&id).and_then(|job| failure_callback(job, &report));
-            self.alert(id, &report, now);
-            if let Some(callback) = callback {
-                self.insert(&callback, now)?;
-            }
+            self.failed_unrun(id, &ErrorReport::new("Condition", error), now)?;
         }
         Ok(Some(followed))
     }
 
+    /// What follows from a failure without a run: the alert and the callback.
+    pub(super) fn failed_unrun(&mut self, id: JobId, report: &ErrorReport, now: Timestamp) -> Result<(), StoreError> {
+        self.alert(id, report, now);
+        let callback = self.jobs.get(&id).and_then(|job| failure_callback(job, report));
+        callback.map_or(Ok(()), |callback| self.insert(&callback, now))
+    }
+
     /// Brings back what was cancelled because `retried` had failed; refused as a whole if one of their keys is taken.
-    pub(super) fn revive(&mut self, retried: JobId) -> Result<Vec<Followed>, StoreError> {
+    pub(super) fn revive(&mut self, retried: JobId, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
         let Some(job) = self.jobs.get(&retried) else { return Ok(Vec::new()) };
         let edges = self.edges_of(job.workflow);
         let canceled: BTreeMap<JobId, Stood> = edges
@@ -115,6 +118,7 @@ impl Tables {
                 job.canceled_because = None;
                 job.terminated_at = None;
                 revived.push(followed(job, FollowedBy::Revived));
+                self.await_again(id, now);
             }
         }
         Ok(revived)
@@ -158,7 +162,7 @@ impl JobRecord {
     }
 }
 
-fn followed(job: &JobRecord, what: FollowedBy) -> Followed {
+pub(super) fn followed(job: &JobRecord, what: FollowedBy) -> Followed {
     Followed {
         id: job.id,
         kind: job.spec.kind.clone(),

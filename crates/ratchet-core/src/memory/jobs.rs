@@ -7,6 +7,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::id::JobId;
 use crate::name::{BusinessKey, IdempotencyKey};
 use crate::record::JobRecord;
+use crate::signal::SignalRecord;
 use crate::spec::{Due, NewJob, StartState};
 use crate::state::JobState;
 use crate::store::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
@@ -45,6 +46,7 @@ impl JobStore for MemoryStore {
             return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
         }
         tables.jobs.remove(&id);
+        tables.signals.remove(&id);
         tables.edges.retain(|(parent, child), _| *parent != id && *child != id);
         tables.attempts.retain(|(job_id, _), _| *job_id != id);
         tables.alerts.retain(|alert| alert.job_id != id);
@@ -64,6 +66,7 @@ impl Tables {
         }
         let mut answers = Vec::with_capacity(jobs.len());
         let mut stored = Vec::new();
+        let mailbox = self.mailbox.clone();
         for job in jobs {
             match self.submit_one(job, now) {
                 Ok(answer) => {
@@ -76,6 +79,7 @@ impl Tables {
                     for job in stored {
                         self.forget(job);
                     }
+                    self.mailbox = mailbox;
                     return Err(refused);
                 }
             }
@@ -115,12 +119,20 @@ impl Tables {
             self.idempotency_keys.insert(key.clone(), job.id);
         }
         self.jobs.insert(job.id, record(job, now));
+        if let Some(wait) = &job.signal {
+            self.signals.insert(job.id, SignalRecord::new(job.id, wait));
+            if self.take_kept(job.id, now) {
+                self.jobs.insert(job.id, record(&job.already_signaled(), now));
+            }
+            self.begin_limit(job.id, now);
+        }
         Ok(())
     }
 
     /// Takes back what [`insert`](Self::insert) wrote.
     fn forget(&mut self, job: &NewJob) {
         self.jobs.remove(&job.id);
+        self.signals.remove(&job.id);
         if let Some(key) = &job.business_key {
             self.business_keys.remove(key);
         }

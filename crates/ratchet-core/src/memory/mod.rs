@@ -10,6 +10,7 @@ mod jobs;
 mod query;
 mod queues;
 mod recurring;
+mod signals;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +24,11 @@ use crate::clock::{Clock, ManualClock, later};
 use crate::error::StoreError;
 use crate::flow::Edge;
 use crate::id::{JobId, NodeId};
-use crate::name::{BusinessKey, IdempotencyKey, QueueName};
+use crate::name::{BusinessKey, IdempotencyKey, QueueName, SignalKey};
 use crate::node::NodeRecord;
 use crate::record::{AttemptRecord, JobRecord};
 use crate::recurring::{ArchiveReason, RecurringRecord};
+use crate::signal::{Signal, SignalRecord};
 use crate::store::{MovableClock, Store};
 use crate::transition::{Event, Place, next};
 
@@ -53,13 +55,16 @@ struct Shared {
 }
 
 /// Everything that is stored.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Tables {
     jobs: BTreeMap<JobId, JobRecord>,
     /// Who holds a key; an entry is there exactly while the holder's place [holds](Place::holds_business_key) it.
     business_keys: BTreeMap<BusinessKey, JobId>,
     /// By parent and child.
     edges: BTreeMap<(JobId, JobId), Edge>,
+    signals: BTreeMap<JobId, SignalRecord>,
+    /// Signals that are kept for a job to come, and until when.
+    mailbox: BTreeMap<SignalKey, (Signal, Timestamp)>,
     /// Never freed.
     idempotency_keys: BTreeMap<IdempotencyKey, JobId>,
     /// By job and version of the claim.
@@ -72,14 +77,14 @@ struct Tables {
     recurring_archive: Vec<(RecurringRecord, ArchiveReason)>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Alert {
     job_id: JobId,
     error_hash: String,
     at: Timestamp,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Lease {
     owner: NodeId,
     expires_at: Timestamp,
@@ -154,6 +159,9 @@ impl Tables {
         job.state = to.state();
         job.paused_from = to.paused_from();
         job.version += 1;
+        if to.state().is_terminal() {
+            job.waits_for = 0;
+        }
         if from == Place::Running {
             job.picked_by = None;
             job.picked_at = None;

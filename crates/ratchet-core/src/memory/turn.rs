@@ -140,7 +140,8 @@ impl Tables {
                     let fence = Fence { job_id: id, version: job.version, node: request.node };
                     let job = job.clone();
                     let inputs = self.inputs_of(&job);
-                    claimed.push(Claim { fence, job, inputs });
+                    let signal = self.signal_of(id);
+                    claimed.push(Claim { fence, job, inputs, signal });
                 }
             }
         }

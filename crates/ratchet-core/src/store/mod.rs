@@ -9,6 +9,7 @@ mod jobs;
 mod query;
 mod queues;
 mod recurring;
+mod signals;
 mod turn;
 
 use std::sync::Arc;
@@ -20,13 +21,22 @@ pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
 pub use query::{QueryStore, StateCounts};
 pub use queues::QueueStore;
 pub use recurring::{Declared, Fired, RecurringStore};
+pub use signals::{Delivered, Expired, SignalStore, Swept};
 pub use turn::{Turn, TurnStore};
 
 use crate::coordinator::ClusterCoordinator;
 
 /// Everything that Ratchet asks of a database.
 pub trait Store:
-    JobStore + TurnStore + ControlStore + ClusterStore + QueueStore + QueryStore + RecurringStore + std::fmt::Debug
+    JobStore
+    + TurnStore
+    + ControlStore
+    + ClusterStore
+    + QueueStore
+    + QueryStore
+    + RecurringStore
+    + SignalStore
+    + std::fmt::Debug
 {
     /// The name of the database, for people: `sqlite`, `postgres`, `memory`.
     fn name(&self) -> &'static str;

@@ -9,6 +9,7 @@ use super::handle::WorkflowHandle;
 use super::plan::{Place, Plan};
 use crate::client::Client;
 use crate::enqueue::{SubmitError, Waking};
+use crate::signal::awaiting;
 use crate::step::{IntoStep, Step};
 
 /// A workflow of any shape that is about to be submitted; nothing happens before [`submit`](Self::submit).
@@ -124,8 +125,10 @@ impl WorkflowBuilder {
         let (unit, names) = self.into_unit()?;
         let waking = Waking::of_ready(&unit.jobs);
         let first = unit.jobs[0].id;
+        let awaiting = awaiting(&unit);
         let outcome = client.submitter().submit(unit).await?;
         client.submitted(waking);
+        client.tell_awaiting(awaiting).await;
         if let Some(Submitted::Existing(earlier)) = outcome.first() {
             return existing(client, *earlier).await;
         }

@@ -209,6 +209,12 @@ delegated!(QueueStore {
     fn resume_queue(queue: &QueueName) -> bool;
     fn queues() -> Vec<QueueRecord>;
 });
+delegated!(SignalStore {
+    fn deliver(delivery: &ratchet_core::signal::Delivery) -> Delivered;
+    fn expire(limit: usize) -> Expired;
+    fn signals(ids: &[JobId]) -> Vec<SignalRecord>;
+    fn sweep_signals(after: Option<&SignalKey>, limit: usize) -> Swept;
+});
 delegated!(QueryStore {
     fn list(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<JobRecord>;
     fn count_by_state() -> StateCounts;

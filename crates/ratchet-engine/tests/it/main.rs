@@ -10,6 +10,7 @@ mod hints;
 mod inputs;
 mod lifecycle;
 mod schedules;
+mod signals;
 mod start;
 mod support;
 mod vitals;

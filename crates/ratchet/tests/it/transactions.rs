@@ -103,6 +103,23 @@ async fn a_committed_submit_runs_and_a_rolled_back_one_never_was() {
 }
 
 #[tokio::test]
+async fn a_job_submitted_with_the_caller_s_commit_waits_for_its_signal_or_takes_it() {
+    let (_dir, pool, ratchet) = node().await;
+    assert!(ratchet.signal("early").send().await.unwrap().kept);
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    ratchet.enqueue(book("ok".into())).await_signal("early", None).submit_in(&mut tx).await.unwrap();
+    tx.rollback().await.unwrap();
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let early = ratchet.enqueue(book("ok".into())).await_signal("early", None).submit_in(&mut tx).await.unwrap();
+    let late = ratchet.enqueue(book("ok".into())).await_signal("late", None).submit_in(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(early.result().await.unwrap(), "booked", "what was rolled back took nothing");
+    assert_eq!(late.status().await.unwrap(), JobState::Waiting);
+    assert_eq!(ratchet.signal("late").send().await.unwrap().delivered, 1);
+    assert_eq!(late.result().await.unwrap(), "booked");
+}
+
+#[tokio::test]
 async fn a_duplicate_key_does_not_abort_the_caller_s_transaction() {
     let (_dir, pool, ratchet) = node().await;
     let later = Duration::from_mins(10);

@@ -1,0 +1,165 @@
+use std::ops::Bound;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::flow::followed;
+use super::{MemoryStore, Tables, to_micros};
+use crate::clock::later;
+use crate::error::{ErrorKind, StoreError};
+use crate::flow::{Flow, limit_begins, signaled};
+use crate::id::JobId;
+use crate::name::SignalKey;
+use crate::page::PAGE_LIMIT_MAX;
+use crate::settlement::{Followed, FollowedBy};
+use crate::signal::{Delivery, Signal, SignalRecord, SignalTarget, timeout_error};
+use crate::state::JobState;
+use crate::store::{Delivered, Expired, SignalStore, Swept};
+use crate::transition::Event;
+
+#[async_trait]
+impl SignalStore for MemoryStore {
+    async fn deliver(&self, delivery: &Delivery) -> Result<Delivered, StoreError> {
+        let (mut tables, now) = self.open();
+        let waiting: Vec<JobId> = tables
+            .signals
+            .values()
+            .filter(|record| match &delivery.target {
+                SignalTarget::Job(id) => record.job_id == *id,
+                SignalTarget::Key(key) => record.key == *key,
+            })
+            .map(|record| record.job_id)
+            .collect();
+        let mut jobs = Vec::new();
+        for id in waiting {
+            jobs.extend(tables.signal(id, delivery, now)?);
+        }
+        let kept = jobs.is_empty() && tables.keep(delivery, now);
+        Ok(Delivered { jobs, kept })
+    }
+
+    async fn expire(&self, limit: usize) -> Result<Expired, StoreError> {
+        if !(1..=PAGE_LIMIT_MAX).contains(&limit) {
+            let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
+            return Err(StoreError::new(ErrorKind::Invalid, "end waits for signals", problem));
+        }
+        let (mut tables, now) = self.open();
+        let mut late: Vec<(Timestamp, JobId)> = tables
+            .signals
+            .values()
+            .filter(|record| tables.awaits(record.job_id))
+            .filter_map(|record| Some((record.expires_at.filter(|at| *at <= now)?, record.job_id)))
+            .collect();
+        late.sort_unstable();
+        let mut expired = Expired { more: late.len() > limit, ..Expired::default() };
+        for (_, id) in late.into_iter().take(limit) {
+            expired.followed.append(&mut tables.expire(id, now)?);
+            expired.jobs.extend(tables.jobs.get(&id).cloned());
+        }
+        Ok(expired)
+    }
+
+    async fn signals(&self, ids: &[JobId]) -> Result<Vec<SignalRecord>, StoreError> {
+        let (tables, _) = self.open();
+        Ok(ids.iter().filter_map(|id| tables.signals.get(id).cloned()).collect())
+    }
+
+    async fn sweep_signals(&self, after: Option<&SignalKey>, limit: usize) -> Result<Swept, StoreError> {
+        let (mut tables, now) = self.open();
+        let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
+        let looked_at: Vec<SignalKey> =
+            tables.mailbox.range((from, Bound::Unbounded)).map(|(key, _)| key.clone()).take(limit).collect();
+        let before = tables.mailbox.len();
+        tables.mailbox.retain(|key, (_, until)| *until > now || !looked_at.contains(key));
+        let removed = (before - tables.mailbox.len()) as u64;
+        let next = looked_at.into_iter().nth(limit.saturating_sub(1));
+        Ok(Swept { removed, next })
+    }
+}
+
+impl Tables {
+    /// Whether a job waits for a signal that has not come.
+    fn awaits(&self, id: JobId) -> bool {
+        self.jobs.get(&id).is_some_and(|job| job.state == JobState::Waiting && job.flow.has(Flow::SIGNAL))
+    }
+
+    /// Gives a job its signal, if it waits for it.
+    fn signal(&mut self, id: JobId, delivery: &Delivery, now: Timestamp) -> Result<Option<Followed>, StoreError> {
+        if !self.awaits(id) {
+            return Ok(None);
+        }
+        if let Some(record) = self.signals.get_mut(&id) {
+            record.signal = Some(delivery.signal(record.key.clone(), now));
+            record.expires_at = None;
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return Ok(None) };
+        let left = signaled(job.waiting());
+        (job.waits_for, job.flow) = (left.waits_for, left.flow);
+        if left.waits_for > 0 {
+            return Ok(Some(followed(job, FollowedBy::Signaled)));
+        }
+        let Some((_, job)) = self.transition(id, Event::Release)? else { return Ok(None) };
+        job.flow = job.flow.at_rest();
+        job.due_at_release(now);
+        Ok(Some(followed(job, FollowedBy::Released)))
+    }
+
+    /// Keeps a signal for a job to come, if it is to be kept and none is kept already.
+    fn keep(&mut self, delivery: &Delivery, now: Timestamp) -> bool {
+        let (SignalTarget::Key(key), Some(keep_for)) = (&delivery.target, delivery.keep_for) else { return false };
+        if self.mailbox.get(key).is_some_and(|(_, until)| *until > now) {
+            return false;
+        }
+        let until = to_micros(later(now, keep_for));
+        self.mailbox.insert(key.clone(), (delivery.signal(key.clone(), now), until));
+        until > now
+    }
+
+    /// Takes what is kept for the signal of a job, which has got it then.
+    pub(super) fn take_kept(&mut self, id: JobId, now: Timestamp) -> bool {
+        let Some(record) = self.signals.get_mut(&id) else { return false };
+        let Some((kept, until)) = self.mailbox.remove(&record.key) else { return false };
+        record.signal = Some(kept).filter(|_| until > now);
+        record.signal.is_some()
+    }
+
+    /// Lets a job that was brought back wait for its signal again, if it has not come.
+    pub(super) fn await_again(&mut self, id: JobId, now: Timestamp) {
+        if self.awaits(id)
+            && self.take_kept(id, now)
+            && let Some(job) = self.jobs.get_mut(&id)
+        {
+            let left = signaled(job.waiting());
+            (job.waits_for, job.flow) = (left.waits_for, left.flow);
+        }
+        self.begin_limit(id, now);
+    }
+
+    /// Sets until when a job waits for its signal: only if that is all it waits for.
+    pub(super) fn begin_limit(&mut self, id: JobId, now: Timestamp) {
+        let runs = self.jobs.get(&id).is_some_and(|job| job.state == JobState::Waiting && limit_begins(job.waiting()));
+        if let Some(record) = self.signals.get_mut(&id) {
+            record.expires_at = record.timeout.filter(|_| runs).map(|timeout| to_micros(later(now, timeout)));
+        }
+    }
+
+    /// The signal that a job waited for, if it has come.
+    pub(super) fn signal_of(&self, id: JobId) -> Option<Signal> {
+        self.signals.get(&id)?.signal.clone()
+    }
+
+    /// Ends a job whose signal did not come in time.
+    fn expire(&mut self, id: JobId, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
+        let Some(SignalRecord { key, timeout: Some(timeout), .. }) = self.signals.get(&id) else {
+            return Ok(Vec::new());
+        };
+        let report = timeout_error(key, *timeout);
+        let Some((_, job)) = self.transition(id, Event::Expire)? else { return Ok(Vec::new()) };
+        job.flow = job.flow.at_rest();
+        job.last_error = Some(report.text().to_owned());
+        job.terminated_at = Some(now);
+        self.begin_limit(id, now);
+        self.failed_unrun(id, &report, now)?;
+        self.follow(id, now)
+    }
+}
