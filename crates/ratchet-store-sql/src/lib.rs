@@ -22,9 +22,12 @@ mod row;
 mod stmt;
 mod store;
 mod success;
+mod tally;
 mod transact;
 mod value;
 
+pub mod batches;
+pub mod cancel_children;
 pub mod claim;
 pub mod cluster;
 pub mod control;
@@ -53,6 +56,8 @@ pub use value::Value;
 
 /// Every statement that runs on a migrated database.
 pub const STATEMENTS: &[&[Stmt]] = &[
+    batches::STATEMENTS,
+    cancel_children::STATEMENTS,
     claim::STATEMENTS,
     cluster::STATEMENTS,
     control::STATEMENTS,
@@ -74,6 +79,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     submit::STATEMENTS,
     submit_plain::STATEMENTS,
     success::STATEMENTS,
+    tally::STATEMENTS,
 ];
 
 /// Every statement that runs on a migrated database of this kind, one after the other.

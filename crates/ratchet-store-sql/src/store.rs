@@ -18,17 +18,17 @@ macro_rules! implement_store {
                 ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord,
             };
             use $crate::__private::core::store::{
-                ClusterStore, ControlStore, Declared, Fired, JobStore, Orphans, Progress, PulseStore, QueryStore,
-                QueueStore, RecurringStore, Replacement, Running, StateCounts, SubmitOutcome, SubmitUnit, Transitioned,
-                Turn, TurnStore,
+                BatchStore, CanceledChildren, ClusterStore, ControlStore, Declared, Fired, JobStore, Orphans, Progress,
+                PulseStore, QueryStore, QueueStore, RecurringStore, Replacement, Running, StateCounts, SubmitOutcome,
+                SubmitUnit, Submitted, Transitioned, Turn, TurnStore,
             };
             use $crate::__private::core::{
-                AttemptRecord, BusinessKey, ClaimRequest, ErrorKind, IdempotencyKey, JobId, JobRecord, NewJob, NodeId,
-                QueueName, Settlement, StoreError, Timestamp,
+                AttemptRecord, Batch, BusinessKey, ClaimRequest, ErrorKind, Followed, IdempotencyKey, JobId, JobRecord,
+                NewJob, NodeId, QueueName, Settlement, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, recurring,
-                submit, submit_plain, turn, work,
+                Intent, Transact as _, batches, cancel_children, cluster, control, edges, lease, next_due, query,
+                queues, read, recurring, submit, submit_plain, turn, work,
             };
 
             #[async_trait]
@@ -120,6 +120,53 @@ macro_rules! implement_store {
                 async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
                     let new = Arc::new(new.clone());
                     self.transact(Intent::Write, work!([new], |conn| control::replace(conn, old, &new))).await
+                }
+            }
+
+            #[async_trait]
+            impl BatchStore for $store {
+                async fn extend_batch(&self, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+                    let children: Arc<[NewJob]> = children.into();
+                    let hopeful = children.clone();
+                    let in_bulk = work!([hopeful], |conn| batches::extend_in_bulk(conn, id, &hopeful));
+                    match self.transact(Intent::Write, in_bulk).await {
+                        Err(error) if *error.kind() == ErrorKind::Conflict => {
+                            let carefully = work!([children], |conn| batches::extend_carefully(conn, id, &children));
+                            self.transact(Intent::Write, carefully).await
+                        }
+                        outcome => outcome,
+                    }
+                }
+
+                async fn seal_batch(&self, id: JobId) -> Result<Vec<Followed>, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| batches::seal(conn, id))).await
+                }
+
+                async fn find_batches(&self, ids: &[JobId]) -> Result<Vec<Batch>, StoreError> {
+                    let ids: Arc<[JobId]> = ids.into();
+                    self.transact(Intent::Read, work!([ids], |conn| batches::find(conn, &ids))).await
+                }
+
+                async fn list_batches(
+                    &self,
+                    after: Option<JobCursor>,
+                    limit: usize,
+                ) -> Result<Page<Batch>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| batches::list(conn, after, limit))).await
+                }
+
+                async fn canceling_batches(&self, limit: usize) -> Result<Vec<JobId>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| cancel_children::canceling(conn, limit))).await
+                }
+
+                async fn cancel_children(
+                    &self,
+                    id: JobId,
+                    after: Option<JobId>,
+                    limit: usize,
+                ) -> Result<CanceledChildren, StoreError> {
+                    let cancel = work!([], |conn| cancel_children::cancel_children(conn, id, after, limit));
+                    self.transact(Intent::Write, cancel).await
                 }
             }
 

@@ -40,7 +40,10 @@ impl ControlStore for BrokenStore {
 
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
         let before = self.inner_job(id).await;
-        let done = self.inner.retry(id).await?;
+        let done = match self.inner.retry(id).await {
+            Err(error) if self.swallows_refusal(&error) => None,
+            done => done?,
+        };
         if self.has(Flaw::RevivesNothing) {
             for revived in done.iter().flat_map(|done| &done.followed) {
                 self.inner.cancel(revived.id).await?;

@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::batches::Tallies;
 use super::{MemoryStore, Tables};
 use crate::clock::elapsed;
 use crate::error::{ErrorKind, StoreError};
@@ -41,7 +42,8 @@ impl ControlStore for MemoryStore {
             job.deferred_until = None;
         })?;
         let Some(mut retried) = retried else { return Ok(None) };
-        retried.followed = match tables.revive(id) {
+        let revived = tables.uncount_failure(id).and_then(|()| tables.revive(id));
+        retried.followed = match revived {
             Ok(revived) => revived,
             Err(refused) => {
                 tables.jobs.insert(id, before.expect("it was there to be retried"));
@@ -90,7 +92,7 @@ impl Tables {
         Ok(Some(Transitioned { from: before.place(), job: job.clone(), followed: Vec::new() }))
     }
 
-    fn cancel(
+    pub(super) fn cancel(
         &mut self,
         id: JobId,
         now: Timestamp,
@@ -106,6 +108,9 @@ impl Tables {
             self.attempts.insert((id, attempt.version), attempt);
         }
         transitioned.followed = self.follow(id, now)?;
+        let mut tallies = Tallies::new();
+        self.note_end(id, &mut tallies, now);
+        transitioned.followed.append(&mut self.count(&tallies, now)?);
         Ok(Some(transitioned))
     }
 

@@ -3,6 +3,7 @@
 //! One mutex around plain collections, every rule from [`transition`](crate::transition), no cleverness. What it says
 //! is right by reading; that it scans all jobs to claim one is its price. Nothing survives the process.
 
+mod batches;
 mod cluster;
 mod control;
 mod flow;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::batch::Batch;
 use crate::clock::{Clock, ManualClock, later};
 use crate::error::StoreError;
 use crate::flow::Edge;
@@ -60,6 +62,7 @@ struct Tables {
     business_keys: BTreeMap<BusinessKey, JobId>,
     /// By parent and child.
     edges: BTreeMap<(JobId, JobId), Edge>,
+    batches: BTreeMap<JobId, Batch>,
     /// Never freed.
     idempotency_keys: BTreeMap<IdempotencyKey, JobId>,
     /// By job and version of the claim.
