@@ -56,7 +56,10 @@ impl Plan {
     }
 
     fn unit(self) -> SubmitUnit {
-        SubmitUnit::batch(self.batch, self.parent, self.children, self.followers, self.edges).expect("it is sound")
+        let mut jobs = vec![self.parent];
+        jobs.extend(self.followers);
+        let unit = SubmitUnit::workflow(jobs, self.edges).and_then(|unit| unit.with_batch(self.batch, self.children));
+        unit.expect("it is sound")
     }
 
     /// The id of the batch, of its children and of what follows.

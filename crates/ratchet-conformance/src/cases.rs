@@ -311,7 +311,7 @@ macro_rules! list_cases {
         batches::children_given_again_are_neither_stored_nor_counted_again [CountsChunksTwice, RefusesResubmit],
         batches::a_child_that_another_job_stands_for_is_not_counted [CountsStandIns, ForgetsIdempotency],
         batches::a_batch_submitted_again_by_its_key_stands_for_the_first [ForgetsIdempotency],
-        batches::a_chunk_is_stored_as_a_whole_or_not_at_all [ExtendsAnything, ForgetsBusinessKeys],
+        batches::a_chunk_is_stored_as_a_whole_or_not_at_all [SplitsUnits, ForgetsBusinessKeys],
         batches::only_an_open_batch_takes_children [ExtendsAnything, SealsNothing],
         batches::an_unknown_batch_is_none [FindsNeighbours, LosesBatches],
         batches::a_failed_child_can_be_retried_while_its_batch_waits [CountsFailuresAsSuccess, LosesBatches],

@@ -55,6 +55,7 @@
 //! | follow a job and read its result | [`JobHandle`] |
 //! | let jobs follow each other | [`Enqueue::then`], [`Enqueue::when`], [`Client::workflow`], [`Prev`], [`#[condition]`](macro@condition) |
 //! | fire jobs again and again | `#[job(cron = "…")]`, [`Client::schedule`] |
+//! | count many jobs together | [`Client::batch`], [`BatchHandle`] |
 //! | submit or complete in a transaction of your own | `SubmitIn` and `CompleteIn` in `ratchet::sqlite`, `ratchet::postgres`, `ratchet::mysql` |
 //! | hear what happens | [`Client::events`], [`JobEvent`] |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
@@ -162,6 +163,17 @@ pub use ratchet_core::schedule::OverlapPolicy;
 pub use ratchet_engine::ScheduleBuilder;
 pub use ratchet_engine::ScheduleHandle;
 pub use ratchet_engine::Scheduled;
+
+// Counting many of them together.
+pub use ratchet_core::Batch;
+pub use ratchet_core::BatchProgress;
+pub use ratchet_core::BatchSummary;
+pub use ratchet_core::batch::ProgressEvery;
+pub use ratchet_engine::BatchBuilder;
+pub use ratchet_engine::BatchHandle;
+pub use ratchet_engine::FeedError;
+pub use ratchet_engine::OpenBatch;
+pub use ratchet_engine::ProgressStream;
 
 // Hearing of them.
 pub use ratchet_core::DeferReason;

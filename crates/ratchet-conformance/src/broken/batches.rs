@@ -14,6 +14,13 @@ impl BatchStore for BrokenStore {
         for child in &mut spoiled {
             self.spoil(child).await;
         }
+        if self.has(Flaw::SplitsUnits) {
+            let mut submitted = Vec::new();
+            for child in &spoiled {
+                submitted.extend(self.inner.extend_batch(id, std::slice::from_ref(child)).await?);
+            }
+            return Ok(submitted);
+        }
         let extended = self.inner.extend_batch(id, &spoiled).await;
         match self.flaw {
             Flaw::ExtendsAnything if extended.is_err() => {

@@ -65,27 +65,21 @@ impl SubmitUnit {
         Ok(Self { jobs, edges, batch: None })
     }
 
-    /// A batch: the job that stands for it, its children, and the jobs that depend on the first, with their edges.
+    /// The same with a batch: the first job stands for it, and these are its children, besides what depends on the first.
     ///
     /// # Errors
-    /// See [`link`](crate::flow::link) and [`tie_child`].
-    pub fn batch(
-        batch: NewBatch,
-        mut parent: NewJob,
-        children: Vec<NewJob>,
-        followers: Vec<NewJob>,
-        edges: Vec<Edge>,
-    ) -> Result<Self, InvalidInput> {
+    /// See [`tie_child`]; and if there are more children than one submit may have.
+    pub fn with_batch(mut self, batch: NewBatch, children: Vec<NewJob>) -> Result<Self, InvalidInput> {
         limits::check_submit_count(children.len())?;
-        batch.tie_parent(&mut parent);
-        let mut jobs = vec![parent];
-        jobs.extend(followers);
-        link(&mut jobs, &edges)?;
+        if let Some(parent) = self.jobs.first_mut() {
+            batch.tie_parent(parent);
+        }
         for mut child in children {
             tie_child(batch.id, &mut child)?;
-            jobs.push(child);
+            self.jobs.push(child);
         }
-        Ok(Self { jobs, edges, batch: Some(batch) })
+        self.batch = Some(batch);
+        Ok(self)
     }
 
     /// The job whose idempotency key stands for the unit as a whole, if there is a single one.
