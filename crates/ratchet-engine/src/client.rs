@@ -214,7 +214,8 @@ impl Client {
     /// Gives a FAILED job a new life: attempts 0, error cleared, due now; `false` if it has not failed.
     ///
     /// # Errors
-    /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now.
+    /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now,
+    /// [`Conflict`](ratchet_core::ErrorKind::Conflict) if it is a child of a batch that is over.
     pub async fn retry(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.retry(id).await?;
         Ok(self.after(changed, |t| JobEventKind::Retrying { error: None, attempt: 0, due: t.job.scheduled_time }))

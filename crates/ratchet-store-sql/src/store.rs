@@ -127,6 +127,14 @@ macro_rules! implement_store {
             impl BatchStore for $store {
                 async fn extend_batch(&self, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
                     let children: Arc<[NewJob]> = children.into();
+                    if submit_plain::is_plain_extension(self.dialect(), &children) {
+                        let all = children.clone();
+                        let plain = work!([all], |conn| submit_plain::extend_plain(conn, id, &all));
+                        match self.transact(Intent::Statement, plain).await {
+                            Err(error) if *error.kind() == ErrorKind::Conflict => {}
+                            outcome => return outcome,
+                        }
+                    }
                     let hopeful = children.clone();
                     let in_bulk = work!([hopeful], |conn| batches::extend_in_bulk(conn, id, &hopeful));
                     match self.transact(Intent::Write, in_bulk).await {

@@ -280,7 +280,12 @@ impl<'a> ColdRow<'a> {
 
     /// Whether a job uses none of the optional columns.
     pub(crate) fn is_plain(job: &NewJob) -> bool {
-        let NewJob { spec, idempotency_key, business_key, on_success, on_failure, origin, parent, workflow, .. } = job;
+        Self::is_plain_child(job) && job.parent.is_none() && job.flow.is_none()
+    }
+
+    /// Whether a child of a batch uses none but those that make it one.
+    pub(crate) fn is_plain_child(job: &NewJob) -> bool {
+        let NewJob { spec, idempotency_key, business_key, on_success, on_failure, origin, workflow, .. } = job;
         spec.params.is_empty()
             && spec.tags.is_empty()
             && spec.timeout.is_none()
@@ -291,9 +296,7 @@ impl<'a> ColdRow<'a> {
             && on_success.is_none()
             && on_failure.is_none()
             && origin.is_none()
-            && parent.is_none()
             && workflow.is_none()
-            && job.flow.is_none()
             && release_delay(job).is_none()
     }
 
