@@ -99,14 +99,13 @@ pub(crate) async fn succeed(
         let mut fields = row.fields();
         let id = fields.job_id("job_id")?;
         let batch = fields.opt_job_id("batch_id")?;
-        match fields.opt_int("total_items")? {
-            Some(total) => done.counted.push(counted_of(id, total, &mut fields)?),
-            None => {
-                done.ended.insert(id);
-                if let Some(batch) = batch.filter(|_| !counts) {
-                    done.tallies.entry(batch).or_default().add(JobState::Succeeded, ran_for.get(&id).copied());
-                }
-            }
+        if let Some(total) = fields.opt_int("total_items")? {
+            done.counted.push(counted_of(id, total, &mut fields)?);
+            continue;
+        }
+        done.ended.insert(id);
+        if let Some(batch) = batch.filter(|_| !counts) {
+            done.tallies.entry(batch).or_default().add(JobState::Succeeded, ran_for.get(&id).copied());
         }
     }
     Ok(done)

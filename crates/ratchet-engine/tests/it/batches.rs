@@ -226,7 +226,7 @@ async fn a_cancelled_batch_takes_its_children_and_what_runs_along() {
     let batch = ratchet
         .batch()
         .children((0..3).map(|_| Play::UntilCancelled))
-        .child(good().with(|step| step.delay(Duration::from_secs(60))))
+        .child(good().with(|step| step.delay(Duration::from_mins(1))))
         .then_on_batch_success(Report)
         .submit()
         .await
@@ -245,7 +245,7 @@ async fn a_cancelled_batch_takes_its_children_and_what_runs_along() {
 async fn a_node_goes_on_with_a_cancellation_whose_caller_is_gone() {
     let store = memory();
     let client = Client::new(store.clone());
-    let far = Duration::from_secs(3_600);
+    let far = Duration::from_hours(1);
     let children = (0..5).map(|_| good().with(|step| step.delay(far)));
     let batch = client.batch().children(children).submit().await.unwrap();
     // As if the caller had died after the first of its transactions.
