@@ -28,7 +28,15 @@ use crate::coordinator::ClusterCoordinator;
 
 /// Everything that Ratchet asks of a database.
 pub trait Store:
-    JobStore + TurnStore + ControlStore + ClusterStore + QueueStore + QueryStore + RecurringStore + std::fmt::Debug
+    JobStore
+    + TurnStore
+    + ControlStore
+    + BatchStore
+    + ClusterStore
+    + QueueStore
+    + QueryStore
+    + RecurringStore
+    + std::fmt::Debug
 {
     /// The name of the database, for people: `sqlite`, `postgres`, `memory`.
     fn name(&self) -> &'static str;
