@@ -11,14 +11,14 @@ use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::signal::Delivery;
 use ratchet_core::store::{
-    ClusterStore, ControlStore, Declared, Delivered, Expired, Fired, JobStore, Orphans, Progress, PulseStore,
-    QueryStore, QueueStore, RecurringStore, Replacement, Running, SignalStore, StateCounts, SubmitOutcome, SubmitUnit,
-    Swept, Transitioned, Turn, TurnStore,
+    BatchStore, CanceledChildren, ClusterStore, ControlStore, Declared, Delivered, Expired, Fired, JobStore, Orphans,
+    Progress, PulseStore, QueryStore, QueueStore, RecurringStore, Replacement, Running, SignalStore, StateCounts,
+    SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned, Turn, TurnStore,
 };
 use ratchet_core::{
-    AttemptRecord, BusinessKey, Change, ClaimRequest, ClusterCoordinator, Fence, IdempotencyKey, JobId, JobRecord,
-    JobState, NewJob, NodeId, QueueName, Settled, Settlement, SignalKey, SignalRecord, Store, StoreError,
-    Timestamp,
+    AttemptRecord, Batch, BusinessKey, Change, ClaimRequest, ClusterCoordinator, Fence, Followed, IdempotencyKey,
+    JobId, JobRecord, JobState, NewJob, NodeId, QueueName, Settled, Settlement, SignalKey, SignalRecord, Store,
+    StoreError, Timestamp,
 };
 
 /// What is broken.
@@ -234,6 +234,38 @@ impl ControlStore for BrokenStore {
 
     async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
         self.inner.replace(old, new).await
+    }
+}
+
+#[async_trait]
+impl BatchStore for BrokenStore {
+    async fn extend_batch(&self, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+        self.inner.extend_batch(id, children).await
+    }
+
+    async fn seal_batch(&self, id: JobId) -> Result<Vec<Followed>, StoreError> {
+        self.inner.seal_batch(id).await
+    }
+
+    async fn find_batches(&self, ids: &[JobId]) -> Result<Vec<Batch>, StoreError> {
+        self.inner.find_batches(ids).await
+    }
+
+    async fn list_batches(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<Batch>, StoreError> {
+        self.inner.list_batches(after, limit).await
+    }
+
+    async fn canceling_batches(&self, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        self.inner.canceling_batches(limit).await
+    }
+
+    async fn cancel_children(
+        &self,
+        id: JobId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<CanceledChildren, StoreError> {
+        self.inner.cancel_children(id, after, limit).await
     }
 }
 

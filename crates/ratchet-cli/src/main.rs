@@ -1,5 +1,6 @@
 //! The `ratchet` command. It holds no SQL and no rules: it asks the client and shows what it says.
 
+mod batches;
 mod demo;
 mod exit;
 mod jobs;
@@ -64,6 +65,9 @@ enum Command {
     /// Look at schedules and steer them
     #[command(subcommand)]
     Schedules(schedules::Command),
+    /// Look at batches, seal and cancel them
+    #[command(subcommand)]
+    Batches(batches::Command),
     /// Look at workflows and cancel them
     #[command(subcommand)]
     Workflows(workflows::Command),
@@ -93,6 +97,7 @@ async fn run(session: &Session, command: Command) -> Result<Exit> {
         Command::Jobs(command) => jobs::run(session, command).await,
         Command::Queues { command } => queues::run(session, command).await,
         Command::Schedules(command) => schedules::run(session, command).await,
+        Command::Batches(command) => batches::run(session, command).await,
         Command::Workflows(command) => workflows::run(session, command).await,
         Command::Signal(sending) => signal::run(session, sending).await,
         Command::Nodes => nodes::run(session).await,

@@ -3,8 +3,8 @@
 use crate::Case;
 use crate::broken::Flaw;
 use crate::{
-    branches, claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races, random,
-    recurring, replace, retry, revivals, settle, signals, submit, texts, walk, workflows,
+    batches, branches, claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races,
+    random, recurring, replace, retry, revivals, settle, signals, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -334,6 +334,39 @@ macro_rules! list_cases {
         signals::of_two_deliveries_one_counts [SaysDelivered],
         signals::a_delivery_and_the_end_of_the_wait_have_one_winner [SaysDelivered, NeverExpires],
         signals::a_delivery_and_the_end_of_a_parent_release_a_step_once [DeliversNothing],
+
+        batches::a_batch_comes_back_as_it_was_given [LosesBatches, LosesHooks, IgnoresStart],
+        batches::the_last_child_releases_the_job_that_stands_for_the_batch [LosesBatches, IgnoresStart, HidesWhatFollows],
+        batches::children_that_end_in_one_turn_are_counted_together [LosesBatches, CountsNoChildren],
+        batches::every_way_to_end_is_counted_as_what_it_is [LosesBatches, CountsFailuresAsSuccess],
+        batches::a_child_that_goes_back_is_not_counted [CountsAttempts, CountsNoChildren],
+        batches::a_child_counts_once_however_often_its_end_is_brought [CountsAttempts, SaysApplied],
+        batches::a_stale_settlement_counts_nothing [CountsAttempts, SaysApplied],
+        batches::a_batch_without_children_is_through_at_once [LosesBatches, SealsNothing, SealsEarly],
+        batches::a_batch_grows_while_its_children_run [SealsEarly, SealsNothing, CountsNoChildren],
+        batches::a_sealed_batch_waits_for_its_last_child [SealsEarly, SealsNothing],
+        batches::children_given_again_are_neither_stored_nor_counted_again [CountsChunksTwice, RefusesResubmit],
+        batches::a_child_that_another_job_stands_for_is_not_counted [CountsStandIns, ForgetsIdempotency],
+        batches::a_batch_submitted_again_by_its_key_stands_for_the_first [ForgetsIdempotency],
+        batches::a_chunk_is_stored_as_a_whole_or_not_at_all [SplitsUnits, ForgetsBusinessKeys],
+        batches::only_an_open_batch_takes_children [ExtendsAnything, SealsNothing],
+        batches::an_unknown_batch_is_none [FindsNeighbours, LosesBatches],
+        batches::a_failed_child_can_be_retried_while_its_batch_waits [CountsFailuresAsSuccess, LosesBatches],
+        batches::a_failed_child_cannot_be_retried_when_its_batch_is_over [RetriesAnyChild],
+        batches::a_cancelled_batch_takes_its_children_along_in_portions [SparesChildren, CancelsAllAtOnce, NeverThrough],
+        batches::a_cancelled_childs_key_is_free [SparesChildren, KeepsBusinessKeys],
+        batches::a_batch_keeps_its_times_and_its_end_once [LosesBatchTimes],
+        batches::jobs_depend_on_the_summary_of_a_batch [LosesEdges, IgnoresConditions, LosesResult],
+        batches::progress_is_told_once_for_each_threshold [LosesHooks, TellsAlways],
+        batches::of_thresholds_passed_at_once_the_last_is_told [LosesHooks],
+        batches::the_share_of_a_growing_batch_is_not_told_before_its_seal [SealsEarly, SealsNothing, LosesHooks],
+        batches::batches_are_listed_newest_first [ListsOldestFirst, ForgetsCursor, AnyLimit, LosesBatches],
+        batches::the_children_of_a_batch_are_listed [IgnoresFilters, ForgetsCursor],
+        batches::a_batch_is_deleted_with_its_job_when_all_have_ended [SparesChildren, DeletesNothing],
+        batches::a_thousand_children_are_stored_and_settled_at_once [LosesBatches, CountsFailuresAsSuccess],
+        batches::last_children_that_end_at_the_same_time_release_the_batch_once [LosesBatches, HidesWhatFollows],
+        batches::growing_sealing_and_ending_at_the_same_time_lose_nothing [SealsNothing, CountsNoChildren],
+        batches::a_cancellation_and_the_last_child_have_one_winner [LosesBatches, CountsNoChildren],
     } };
 }
 

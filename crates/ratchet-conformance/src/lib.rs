@@ -30,6 +30,7 @@ mod bench;
 mod branches;
 mod cases;
 
+mod batches;
 mod claim;
 mod cluster;
 mod control;

@@ -8,6 +8,7 @@
 //! It performs no I/O, starts no task and reads no clock: time and randomness come in as arguments.
 
 pub mod backoff;
+pub mod batch;
 pub mod claim;
 pub mod clock;
 pub mod coordinator;
@@ -37,6 +38,7 @@ pub mod transition;
 pub mod uuid7;
 
 pub use backoff::Backoff;
+pub use batch::{Batch, BatchProgress, BatchSummary};
 pub use claim::{Claim, ClaimRequest, Fence, Input, Pool};
 pub use clock::{Clock, ManualClock};
 pub use coordinator::{ClusterCoordinator, Hint};

@@ -14,6 +14,7 @@ use ratchet_core::{
 };
 use tokio::sync::watch;
 
+use crate::batch::Canceler;
 use crate::client::Client;
 use crate::config::{Config, Slots};
 use crate::deadline::within;
@@ -361,6 +362,14 @@ impl RatchetBuilder {
             deadline: config.store_deadline,
         };
         tasks.side.spawn(signals.run());
+        let canceler = Canceler {
+            store: store.clone(),
+            client: client.clone(),
+            standing: pulse.standing.clone(),
+            scan: config.scan,
+            deadline: config.store_deadline,
+        };
+        tasks.side.spawn(canceler.run());
         let woken = client.clone();
         tasks.watch = store.watch(Box::new(move || woken.wake().work()));
         let woken = client.clone();

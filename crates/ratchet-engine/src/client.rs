@@ -11,8 +11,8 @@ use ratchet_core::node::{NodeRecord, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::{StateCounts, SubmitUnit, Transitioned};
 use ratchet_core::{
-    AttemptRecord, Clock, ClusterCoordinator, Followed, FollowedBy, Hint, InvalidInput, JobId, JobRecord, JobState,
-    NodeId, Priority, QueueName, Store, StoreError, limits,
+    AttemptRecord, Clock, ClusterCoordinator, Flow, Followed, FollowedBy, Hint, InvalidInput, JobId, JobRecord,
+    JobState, NodeId, Priority, QueueName, Store, StoreError, limits,
 };
 use tokio::sync::watch;
 
@@ -181,7 +181,20 @@ impl Client {
     /// Ends a live job; a running handler is told within a second, and its result is discarded.
     ///
     /// `false` if there is no such job or it has already ended.
+    ///
+    /// A job that stands for a batch takes the children of that along.
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
+        let changed = self.inner.store.cancel(id).await?;
+        let is_batch = changed.as_ref().is_some_and(|changed| changed.job.flow.has(Flow::BATCH));
+        let canceled = self.after(changed, cancelled);
+        if is_batch {
+            self.cancel_children(id).await?;
+        }
+        Ok(canceled)
+    }
+
+    /// Cancels the job that stands for a batch, and leaves its children to whoever asked.
+    pub(crate) async fn cancel_parent(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.cancel(id).await?;
         Ok(self.after(changed, cancelled))
     }
@@ -205,7 +218,8 @@ impl Client {
     /// did not come waits for it again.
     ///
     /// # Errors
-    /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now.
+    /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now,
+    /// [`Conflict`](ratchet_core::ErrorKind::Conflict) if it is a child of a batch that is over.
     pub async fn retry(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.retry(id).await?;
         Ok(self.after(changed, |t| match t.job.state {

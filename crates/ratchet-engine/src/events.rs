@@ -9,11 +9,13 @@ use jiff::Timestamp;
 use ratchet_core::decide::CRASH_LIMIT;
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::{
-    BusinessKey, Change, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord, JobState, JobType,
-    Kind, NodeId, Priority, QueueName, Settlement,
+    BatchSummary, BusinessKey, Change, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord,
+    JobState, JobType, Kind, NodeId, Priority, QueueName, Settlement,
 };
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+
+use crate::batch::summary_of;
 
 /// Something that happened to a job.
 ///
@@ -123,6 +125,19 @@ pub enum JobEventKind {
     },
     /// It waits again, because what had cancelled it was retried.
     Revived,
+    /// The last child of the batch that it stands for has ended; told after [`Released`](Self::Released).
+    BatchCompleting,
+    /// The batch that it stands for is through; told after [`Completed`](Self::Completed).
+    BatchCompleted {
+        /// Children.
+        total: u64,
+        /// Those that succeeded.
+        succeeded: u64,
+        /// Those in the dead letter queue.
+        failed: u64,
+        /// Those that were cancelled.
+        canceled: u64,
+    },
     /// It was paused.
     Paused,
     /// It goes on after a pause.
@@ -192,7 +207,11 @@ impl EventBus {
             at: self.clock.now(),
             what,
         };
-        let _ = self.sender.send(Arc::new(event));
+        let completing = event.job_type == JobType::BatchParent && event.what == JobEventKind::Released;
+        let then = completing.then(|| JobEvent { what: JobEventKind::BatchCompleting, ..event.clone() });
+        for event in std::iter::once(event).chain(then) {
+            let _ = self.sender.send(Arc::new(event));
+        }
     }
 
     pub(crate) fn publish(&self, job: &JobRecord, node: Option<NodeId>, what: JobEventKind) {
@@ -224,9 +243,13 @@ impl EventBus {
             self.publish(job, node, JobEventKind::TimedOut { timeout });
         }
         match &settlement.change {
-            Change::Succeed { .. } => {
+            Change::Succeed { result, .. } => {
                 let duration = attempt.map(|a| a.timing.duration).unwrap_or_default();
                 self.publish(job, node, JobEventKind::Completed { duration });
+                if let Some(summary) = summary_of(result.as_ref()).filter(|_| job.job_type == JobType::BatchParent) {
+                    let BatchSummary { total, succeeded, failed, canceled, .. } = summary;
+                    self.publish(job, node, JobEventKind::BatchCompleted { total, succeeded, failed, canceled });
+                }
             }
             Change::Reschedule { delay, attempts, error } => {
                 self.publish(job, node, failed(error.text(), *attempts));

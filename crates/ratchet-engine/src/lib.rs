@@ -3,6 +3,7 @@
 //! It names no database: everything goes through the traits of [`ratchet_core::store`].
 
 mod announcer;
+mod batch;
 mod beat_interval;
 mod builder;
 mod client;
@@ -41,6 +42,7 @@ mod turn;
 mod wake;
 mod workflow;
 
+pub use batch::{BatchBuilder, BatchHandle, FeedError, OpenBatch, ProgressStream};
 pub use builder::{RatchetBuilder, StartError};
 pub use client::Client;
 pub use config::Slots;

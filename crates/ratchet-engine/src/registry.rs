@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ratchet_core::{JsonText, Kind, QueueName, json, limits};
 
+use crate::batch::BatchEnd;
 use crate::builder::StartError;
 use crate::context::JobContext;
 use crate::failure::Failure;
@@ -153,7 +154,7 @@ impl Registry {
 
 /// What every node runs, whatever the application has registered.
 fn internal() -> Vec<Registration> {
-    vec![Registration::of::<DataCondition>()]
+    vec![Registration::of::<DataCondition>(), Registration::of::<BatchEnd>()]
 }
 
 type HandlerFuture = Pin<Box<dyn Future<Output = Result<Option<JsonText>, Failure>> + Send>>;

@@ -9,6 +9,7 @@ use ratchet_core::{
     Timestamp, clock,
 };
 
+use crate::batches;
 use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::dialect::Dialect;
@@ -19,6 +20,7 @@ use crate::revive::revive;
 use crate::settle::{Finished, finish, record_attempts};
 use crate::stmt::Stmt;
 use crate::submit;
+use crate::tally::{self, Tallies};
 use crate::value::{Value, micros};
 use crate::waits;
 
@@ -42,6 +44,7 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
 
 /// Ends a live job.
 pub async fn cancel(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+    batches::lock_first(conn, id).await?;
     let Some(step) = Step::of(conn, id, Event::Cancel).await? else { return Ok(None) };
     let followed = end(conn, &step).await?;
     step.done(conn, followed).await
@@ -98,6 +101,9 @@ pub async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned
         waits::begin_limits(conn, &[id]).await?;
     }
     let followed = revive(conn, &step.job).await?;
+    if let Some(batch) = step.job.parent.filter(|_| step.job.flow.has(Flow::BATCH_CHILD)) {
+        batches::uncount_failure(conn, batch).await?;
+    }
     step.done(conn, followed).await
 }
 
@@ -119,6 +125,7 @@ pub async fn replace(conn: &mut dyn Conn, old: JobId, new: &NewJob) -> Result<Re
     {
         return Ok(Replacement::Existing(owner));
     }
+    batches::lock_first(conn, old).await?;
     let Some(step) = Step::of(conn, old, Event::Cancel).await? else {
         return Err(match find_one(conn, old).await? {
             None => StoreError::new(ErrorKind::NotFound, DOING, format!("there is no job {old}")),
@@ -135,7 +142,7 @@ pub async fn replace(conn: &mut dyn Conn, old: JobId, new: &NewJob) -> Result<Re
     {
         return Err(StoreError::duplicate(DOING, key.clone(), holder));
     }
-    if !submit::insert(conn, &[new], &[]).await? {
+    if !submit::insert(conn, &[new], &[], &[]).await? {
         let problem = format!("a job with the id {} is already stored", new.id);
         return Err(StoreError::new(ErrorKind::Conflict, DOING, problem));
     }
@@ -164,6 +171,9 @@ pub async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> 
     if !job.flow.is_none() {
         edges::delete(conn, id).await?;
         waits::delete(conn, id).await?;
+    }
+    if job.flow.has(Flow::BATCH) {
+        batches::delete(conn, id).await?;
     }
     if let Some(parent) = job.parent.filter(|_| conn.texts().dialect() == Dialect::Mysql) {
         conn.run(&DELETE_CHILD, vec![parent.into(), id.into()]).await?;
@@ -232,6 +242,7 @@ async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreErr
     if let Some(attempt) = &attempt {
         record_attempts(conn, &[attempt]).await?;
     }
+    let ran_for = attempt.as_ref().map(|attempt| attempt.timing.duration);
     let finished = Finished {
         id: job.id,
         state: step.to.state(),
@@ -245,13 +256,23 @@ async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreErr
         business_key: job.business_key.as_ref().map(AsRef::as_ref),
     };
     finish(conn, &[finished]).await?;
-    if !job.flow.has(Flow::DEPENDANTS) {
-        return Ok(Vec::new());
+    let mut followed = Vec::new();
+    if job.flow.has(Flow::DEPENDANTS) {
+        followed = follow(conn, &[End { id: job.id, state: step.to.state(), result: None }]).await?;
     }
-    follow(conn, &[End { id: job.id, state: step.to.state(), result: None }]).await
+    if job.flow.has(Flow::BATCH) {
+        batches::close(conn, &[(job.id, step.to.state())]).await?;
+    }
+    if let Some(batch) = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD)) {
+        let mut tallies = Tallies::new();
+        tallies.entry(batch).or_default().add(step.to.state(), ran_for);
+        followed.append(&mut tally::count(conn, &tallies).await?);
+    }
+    Ok(followed)
 }
 
-fn cancelled_attempt(job: &JobRecord, now: Timestamp) -> Option<AttemptRecord> {
+/// The record of an attempt that is cancelled `now`; `None` if the job was not running.
+pub(crate) fn cancelled_attempt(job: &JobRecord, now: Timestamp) -> Option<AttemptRecord> {
     let (node, started_at) = (job.picked_by?, job.picked_at?);
     Some(AttemptRecord {
         job_id: job.id,

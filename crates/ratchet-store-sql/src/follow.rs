@@ -12,12 +12,14 @@ use ratchet_core::{
     Priority, QueueName, StoreError,
 };
 
+use crate::batches;
 use crate::conn::Conn;
 use crate::edges;
 use crate::read;
 use crate::settle::{Finished, finish, record_alerts};
 use crate::stmt::Stmt;
 use crate::submit;
+use crate::tally::{self, Tallies};
 use crate::value::{Value, micros};
 use crate::waits;
 
@@ -46,6 +48,22 @@ pub(crate) async fn follow(conn: &mut dyn Conn, ends: &[End<'_>]) -> Result<Vec<
     let below = below(&ids, edges);
     lock(conn, &below, &mut rows).await?;
     apply(conn, consequences(ends, &below, &waiting(&rows)), &rows).await
+}
+
+/// Lets jobs go that have waited long enough; those that do not wait are left as they are.
+pub(crate) async fn let_go(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Followed>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows = HashMap::new();
+    read_children(conn, ids, &mut rows).await?;
+    rows.retain(|_, child| child.state == JobState::Waiting);
+    let ready =
+        |(id, child): (&JobId, &Child)| Release { id: *id, flow: child.waiting.flow, delay: child.release_delay };
+    let mut released: Vec<Release> = rows.iter().map(ready).collect();
+    released.sort_unstable_by_key(|release| release.id);
+    release(conn, &released).await?;
+    Ok(rows.iter().map(|(id, child)| child.followed(*id, FollowedBy::Released)).collect())
 }
 
 /// The edges that can be reached from these jobs.
@@ -79,6 +97,8 @@ pub(crate) struct Child {
     job_type: JobType,
     priority: Priority,
     business_key: Option<BusinessKey>,
+    /// The batch that it is a child of.
+    batch: Option<JobId>,
 }
 
 impl Child {
@@ -121,7 +141,7 @@ const LOCK_CHILDREN: Stmt = Stmt::shared(
     "SELECT q.job_id AS job_id, q.status AS status, q.version AS version, q.flow AS flow, q.waits_for AS waits_for, \
      q.attempts AS attempts, q.crash_count AS crash_count, q.scheduled_time AS scheduled_time, \
      j.release_delay_us AS release_delay_us, q.kind AS kind, q.queue AS queue, j.job_type AS job_type, \
-     q.priority AS priority, q.business_key AS business_key \
+     q.priority AS priority, q.business_key AS business_key, j.depends_on AS depends_on \
      FROM scheduler_job_queue q /*by_id*/ JOIN scheduler_job j ON j.job_id = q.job_id \
      WHERE q.job_id /*any*/ ORDER BY q.job_id /*for_update*/",
 );
@@ -154,6 +174,7 @@ async fn read_children(conn: &mut dyn Conn, ids: &[JobId], rows: &mut HashMap<Jo
         let job_type = fields.parsed("job_type", str::parse)?;
         let level: u8 = fields.number("priority")?;
         let business_key = fields.opt_parsed("business_key", BusinessKey::new)?;
+        let batch = fields.opt_job_id("depends_on")?.filter(|_| flow.has(Flow::BATCH_CHILD));
         let priority = Priority::from_level(level).ok_or_else(|| {
             let problem = format!("the priority of job {id} is unknown to this version");
             StoreError::new(ErrorKind::Invalid, LOCK_CHILDREN.doing(), problem)
@@ -171,6 +192,7 @@ async fn read_children(conn: &mut dyn Conn, ids: &[JobId], rows: &mut HashMap<Jo
             job_type,
             priority,
             business_key,
+            batch,
         };
         rows.insert(id, child);
     }
@@ -221,9 +243,29 @@ async fn apply(
     if !ended.is_empty() {
         finish(conn, &ended).await?;
     }
-    conn.run_each(&BLAME, &blamed, |(id, because), values| values.extend([(*id).into(), (*because).into()])).await?;
+    blame(conn, &blamed).await?;
     fail(conn, &failed).await?;
+    let mut tallies = Tallies::new();
+    let mut batches: Vec<(JobId, JobState)> = Vec::new();
+    for finished in &ended {
+        let Some(child) = rows.get(&finished.id) else { continue };
+        if let Some(batch) = child.batch {
+            tallies.entry(batch).or_default().add(finished.state, None);
+        }
+        if child.waiting.flow.has(Flow::BATCH) {
+            batches.push((finished.id, finished.state));
+        }
+    }
+    batches::close(conn, &batches).await?;
+    // What is counted may end a batch, but nothing that waits for it: the job that stands for it has to run first.
+    followed.append(&mut tally::count(conn, &tallies).await?);
     Ok(followed)
+}
+
+/// Marks why jobs were cancelled.
+pub(crate) async fn blame(conn: &mut dyn Conn, blamed: &[(JobId, JobId)]) -> Result<(), StoreError> {
+    conn.run_each(&BLAME, blamed, |(id, because), values| values.extend([(*id).into(), (*because).into()])).await?;
+    Ok(())
 }
 
 /// Writes what jobs still wait for.

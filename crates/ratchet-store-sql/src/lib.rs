@@ -23,10 +23,13 @@ mod row;
 mod stmt;
 mod store;
 mod success;
+mod tally;
 mod transact;
 mod value;
 mod waits;
 
+pub mod batches;
+pub mod cancel_children;
 pub mod claim;
 pub mod cluster;
 pub mod control;
@@ -56,6 +59,8 @@ pub use value::Value;
 
 /// Every statement that runs on a migrated database.
 pub const STATEMENTS: &[&[Stmt]] = &[
+    batches::STATEMENTS,
+    cancel_children::STATEMENTS,
     claim::STATEMENTS,
     cluster::STATEMENTS,
     control::STATEMENTS,
@@ -80,6 +85,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     submit_plain::STATEMENTS,
     success::STATEMENTS,
     waits::STATEMENTS,
+    tally::STATEMENTS,
 ];
 
 /// Every statement that runs on a migrated database of this kind, one after the other.

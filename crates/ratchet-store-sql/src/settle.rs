@@ -12,11 +12,13 @@ use ratchet_core::{
     Settlement, StoreError,
 };
 
+use crate::batches;
 use crate::conn::Conn;
 use crate::follow::follow;
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::success;
+use crate::tally::{self, Tallies};
 use crate::value::{Value, micros};
 
 pub(crate) const STATEMENTS: &[Stmt] =
@@ -37,18 +39,23 @@ pub async fn settle(
         return Err(StoreError::new(ErrorKind::Invalid, "settling jobs", problem));
     }
     let mut settled = vec![Settled::Conflict; settlements.len()];
+    let mut tallies = Tallies::new();
+    let mut counted = Vec::new();
     let ordinary = success::ordinary(conn.texts().dialect(), settlements);
     if !ordinary.is_empty() {
-        let ended = success::succeed(conn, settlements, &ordinary).await?;
-        for index in ordinary.iter().filter(|index| ended.contains(&settlements[**index].fence.job_id)) {
+        // If others follow, batches are counted after them: whoever holds the row of a batch waits for no job.
+        let alone = ordinary.len() == settlements.len();
+        let done = success::succeed(conn, settlements, &ordinary, alone).await?;
+        for index in ordinary.iter().filter(|index| done.ended.contains(&settlements[**index].fence.job_id)) {
             settled[*index] = Settled::Applied;
         }
+        (tallies, counted) = (done.tallies, done.counted);
     }
     // Those that were not written at once may have dependants, or come too late: their rows tell.
     let others: Vec<usize> = (0..settlements.len()).filter(|index| settled[*index] == Settled::Conflict).collect();
     let mut followed = Vec::new();
     if !others.is_empty() {
-        followed = settle_one_by_one(conn, settlements, &others, &mut settled).await?;
+        followed = settle_one_by_one(conn, settlements, &others, &mut settled, &mut tallies).await?;
     }
     // Last, so that a settlement that is in this call twice is found to be written.
     let is_doubtful = |index: &usize| settled[*index] == Settled::Conflict && settlements[*index].maybe_applied;
@@ -58,6 +65,8 @@ pub async fn settle(
             settled[index] = Settled::AlreadyApplied;
         }
     }
+    followed.append(&mut tally::after_counting(conn, &counted).await?);
+    followed.append(&mut tally::count(conn, &tallies).await?);
     Ok((settled, followed))
 }
 
@@ -67,6 +76,7 @@ async fn settle_one_by_one(
     settlements: &[Settlement],
     which: &[usize],
     settled: &mut [Settled],
+    tallies: &mut Tallies,
 ) -> Result<Vec<Followed>, StoreError> {
     let mut rows = lock(conn, which.iter().map(|index| settlements[*index].fence.job_id)).await?;
     let mut accepted = Vec::with_capacity(which.len());
@@ -84,6 +94,12 @@ async fn settle_one_by_one(
         return Ok(Vec::new());
     }
     accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
+    for Accepted { settlement, row, to } in &accepted {
+        if let Some(batch) = row.batch.filter(|_| to.state().is_terminal()) {
+            let ran_for = settlement.attempt.as_ref().map(|attempt| attempt.timing.duration);
+            tallies.entry(batch).or_default().add(to.state(), ran_for);
+        }
+    }
     apply(conn, &accepted).await
 }
 
@@ -116,6 +132,10 @@ async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<Vec<Fol
     }
     let waited_for = |accepted: &&&Accepted<'_>| accepted.row.flow.has(Flow::DEPENDANTS);
     let ends: Vec<End<'_>> = ended.iter().filter(waited_for).map(|accepted| end_of(accepted)).collect();
+    let stands_for_many = |accepted: &&&Accepted<'_>| accepted.row.flow.has(Flow::BATCH);
+    let batches: Vec<(JobId, JobState)> =
+        ended.iter().filter(stands_for_many).map(|a| (a.settlement.fence.job_id, a.to.state())).collect();
+    batches::close(conn, &batches).await?;
     if ends.is_empty() { Ok(Vec::new()) } else { follow(conn, &ends).await }
 }
 
@@ -127,10 +147,14 @@ fn end_of<'a>(accepted: &'a Accepted<'_>) -> End<'a> {
     End { id: accepted.settlement.fence.job_id, state: accepted.to.state(), result }
 }
 
+const _: () = assert!(Flow::BATCH_CHILD.bits() == 16, "the statement below spells the flag");
+
+// The cold row is looked at for children of batches only.
 const LOCK: Stmt = Stmt::shared(
     "reading the rows of settled jobs",
-    "SELECT job_id, status, version, picked_by, crash_count, last_error, business_key, scheduled_time, flow \
-     FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
+    "SELECT job_id, status, version, picked_by, crash_count, last_error, business_key, scheduled_time, flow, \
+     CASE WHEN flow & 16 <> 0 THEN (SELECT j.depends_on FROM scheduler_job j \
+     WHERE j.job_id = scheduler_job_queue.job_id) END AS batch_id FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
 );
 
 /// A hot row, as far as settling needs it.
@@ -143,6 +167,8 @@ struct HotRow {
     business_key: Option<String>,
     scheduled_time: Timestamp,
     flow: Flow,
+    /// The batch that it is a child of.
+    batch: Option<JobId>,
 }
 
 impl HotRow {
@@ -177,6 +203,7 @@ async fn lock(
             business_key: fields.opt_text("business_key")?.map(str::to_owned),
             scheduled_time: fields.time("scheduled_time")?,
             flow: Flow::from_bits(fields.number("flow")?),
+            batch: fields.opt_job_id("batch_id")?,
         };
         found.insert(id, row);
     }

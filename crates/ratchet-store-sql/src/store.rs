@@ -19,17 +19,17 @@ macro_rules! implement_store {
             };
             use $crate::__private::core::signal::Delivery;
             use $crate::__private::core::store::{
-                ClusterStore, ControlStore, Declared, Delivered, Expired, Fired, JobStore, Orphans, Progress,
-                PulseStore, QueryStore, QueueStore, RecurringStore, Replacement, Running, SignalStore, StateCounts,
-                SubmitOutcome, SubmitUnit, Swept, Transitioned, Turn, TurnStore,
+                BatchStore, CanceledChildren, ClusterStore, ControlStore, Declared, Delivered, Expired, Fired,
+                JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore, RecurringStore, Replacement, Running,
+                SignalStore, StateCounts, SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned, Turn, TurnStore,
             };
             use $crate::__private::core::{
-                AttemptRecord, BusinessKey, ClaimRequest, ErrorKind, IdempotencyKey, JobId, JobRecord, NewJob, NodeId,
-                QueueName, Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
+                AttemptRecord, Batch, BusinessKey, ClaimRequest, ErrorKind, Followed, IdempotencyKey, JobId, JobRecord,
+                NewJob, NodeId, QueueName, Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, cluster, control, edges, lease, next_due, query, queues, read, recurring,
-                signals, submit, submit_plain, turn, work,
+                Intent, Transact as _, batches, cancel_children, cluster, control, edges, lease, next_due, query,
+                queues, read, recurring, signals, submit, submit_plain, turn, work,
             };
 
             #[async_trait]
@@ -121,6 +121,61 @@ macro_rules! implement_store {
                 async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
                     let new = Arc::new(new.clone());
                     self.transact(Intent::Write, work!([new], |conn| control::replace(conn, old, &new))).await
+                }
+            }
+
+            #[async_trait]
+            impl BatchStore for $store {
+                async fn extend_batch(&self, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+                    let children: Arc<[NewJob]> = children.into();
+                    if submit_plain::is_plain_extension(self.dialect(), &children) {
+                        let all = children.clone();
+                        let plain = work!([all], |conn| submit_plain::extend_plain(conn, id, &all));
+                        match self.transact(Intent::Statement, plain).await {
+                            Err(error) if *error.kind() == ErrorKind::Conflict => {}
+                            outcome => return outcome,
+                        }
+                    }
+                    let hopeful = children.clone();
+                    let in_bulk = work!([hopeful], |conn| batches::extend_in_bulk(conn, id, &hopeful));
+                    match self.transact(Intent::Write, in_bulk).await {
+                        Err(error) if *error.kind() == ErrorKind::Conflict => {
+                            let carefully = work!([children], |conn| batches::extend_carefully(conn, id, &children));
+                            self.transact(Intent::Write, carefully).await
+                        }
+                        outcome => outcome,
+                    }
+                }
+
+                async fn seal_batch(&self, id: JobId) -> Result<Vec<Followed>, StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| batches::seal(conn, id))).await
+                }
+
+                async fn find_batches(&self, ids: &[JobId]) -> Result<Vec<Batch>, StoreError> {
+                    let ids: Arc<[JobId]> = ids.into();
+                    self.transact(Intent::Read, work!([ids], |conn| batches::find(conn, &ids))).await
+                }
+
+                async fn list_batches(
+                    &self,
+                    after: Option<JobCursor>,
+                    limit: usize,
+                ) -> Result<Page<Batch>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| batches::list(conn, after, limit))).await
+                }
+
+                async fn canceling_batches(&self, limit: usize) -> Result<Vec<JobId>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| cancel_children::canceling(conn, limit))).await
+                }
+
+                async fn cancel_children(
+                    &self,
+                    id: JobId,
+                    after: Option<JobId>,
+                    limit: usize,
+                ) -> Result<CanceledChildren, StoreError> {
+                    let cancel = work!([], |conn| cancel_children::cancel_children(conn, id, after, limit));
+                    self.transact(Intent::Write, cancel).await
                 }
             }
 

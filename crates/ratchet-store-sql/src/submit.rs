@@ -3,11 +3,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use ratchet_core::batch::NewBatch;
 use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
 use ratchet_core::{
     BusinessKey, Due, Edge, ErrorKind, JobId, JobState, NewJob, StartState, StoreError, Timestamp, clock,
 };
 
+use crate::batches;
 use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::dialect::Dialect;
@@ -42,7 +44,8 @@ pub(crate) const DOING: &str = "submitting jobs";
 pub async fn submit_in_bulk(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
     let edges: Vec<&Edge> = units.iter().flat_map(|unit| &unit.edges).collect();
-    if !insert(conn, &jobs, &edges).await? {
+    let batches: Vec<&NewBatch> = units.iter().filter_map(|unit| unit.batch.as_ref()).collect();
+    if !insert(conn, &jobs, &edges, &batches).await? {
         return Err(StoreError::new(ErrorKind::Conflict, DOING, "an id or a key is taken"));
     }
     Ok(all_created(units))
@@ -60,33 +63,49 @@ const LOOKS_MAX: usize = 3;
 ///
 /// Changes nothing for a refused unit and never spoils the transaction, so it fits in a caller's own.
 pub async fn submit_carefully(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
+    Ok(submit_and_count(conn, units).await?.0)
+}
+
+/// The same, and how many jobs were stored by it.
+pub(crate) async fn submit_and_count(
+    conn: &mut dyn Conn,
+    units: &[SubmitUnit],
+) -> Result<(Vec<SubmitOutcome>, usize), StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
     for look in 1..=LOOKS_MAX {
         let mut taken = Taken::read(conn, &jobs, look > 1).await?;
         let mut accepted = Vec::new();
         let mut edges: Vec<&Edge> = Vec::new();
+        let mut batches: Vec<&NewBatch> = Vec::new();
         let mut outcomes = Vec::with_capacity(units.len());
         for unit in units {
             let accepted_before = accepted.len();
             outcomes.push(taken.decide_unit(unit, &mut accepted));
             if accepted.len() > accepted_before {
                 edges.extend(&unit.edges);
+                let is_new = |batch: &&NewBatch| accepted[accepted_before..].iter().any(|job| job.id == batch.id);
+                batches.extend(unit.batch.as_ref().filter(is_new));
             }
         }
-        if insert_or_undo(conn, &accepted, &edges).await? {
-            return Ok(outcomes);
+        if insert_or_undo(conn, &accepted, &edges, &batches).await? {
+            return Ok((outcomes, accepted.len()));
         }
     }
     Err(too_busy())
 }
 
 /// Stores jobs; if an id or a key is taken after all, undoes what was stored of them and says `false`.
-async fn insert_or_undo(conn: &mut dyn Conn, jobs: &[&NewJob], edges: &[&Edge]) -> Result<bool, StoreError> {
+async fn insert_or_undo(
+    conn: &mut dyn Conn,
+    jobs: &[&NewJob],
+    edges: &[&Edge],
+    batches: &[&NewBatch],
+) -> Result<bool, StoreError> {
     if jobs.is_empty() {
         return Ok(true);
     }
     conn.run(&MARK, vec![]).await?;
-    if insert(conn, jobs, edges).await? {
+    if insert(conn, jobs, edges, batches).await? {
         conn.run(&FORGET_MARK, vec![]).await?;
         return Ok(true);
     }
@@ -113,25 +132,35 @@ pub(crate) async fn submit_following(conn: &mut dyn Conn, jobs: &[&NewJob]) -> R
         taken.decide(std::iter::once(*job), &mut accepted)?;
     }
     // The settlement is rolled back with it, and tried again.
-    if insert(conn, &accepted, &[]).await? { Ok(()) } else { Err(too_busy()) }
+    if insert(conn, &accepted, &[], &[]).await? { Ok(()) } else { Err(too_busy()) }
 }
 
 /// Stores jobs whose ids and keys are free; `false` if one was not, and then some may have been stored.
 ///
 /// A job whose signal has come before it is stored as one that has got it.
-pub(crate) async fn insert(conn: &mut dyn Conn, jobs: &[&NewJob], edges: &[&Edge]) -> Result<bool, StoreError> {
+pub(crate) async fn insert(
+    conn: &mut dyn Conn,
+    jobs: &[&NewJob],
+    edges: &[&Edge],
+    batches: &[&NewBatch],
+) -> Result<bool, StoreError> {
     if jobs.iter().all(|job| job.signal.is_none()) {
-        return insert_as_given(conn, jobs, edges).await;
+        return insert_as_given(conn, jobs, edges, batches).await;
     }
     let begun = waits::begin(conn, jobs).await?;
-    let stored = insert_as_given(conn, &begun.jobs(), edges).await?;
+    let stored = insert_as_given(conn, &begun.jobs(), edges, batches).await?;
     if stored {
         waits::store(conn, &begun).await?;
     }
     Ok(stored)
 }
 
-async fn insert_as_given(conn: &mut dyn Conn, jobs: &[&NewJob], edges: &[&Edge]) -> Result<bool, StoreError> {
+async fn insert_as_given(
+    conn: &mut dyn Conn,
+    jobs: &[&NewJob],
+    edges: &[&Edge],
+    batches: &[&NewBatch],
+) -> Result<bool, StoreError> {
     if jobs.is_empty() {
         return Ok(true);
     }
@@ -186,6 +215,9 @@ async fn insert_as_given(conn: &mut dyn Conn, jobs: &[&NewJob], edges: &[&Edge])
         jobs.iter().flat_map(|job| job.spec.tags.iter().map(|tag| (job.id, tag.as_str()))).collect();
     let tags: Vec<_> = tags.into_iter().collect();
     conn.run_each(&INSERT_TAGS, &tags, |(id, tag), values| values.extend([(*tag).into(), (*id).into()])).await?;
+    if !batches.is_empty() {
+        batches::store(conn, batches, jobs, now).await?;
+    }
     Ok(true)
 }
 
@@ -268,7 +300,12 @@ impl<'a> ColdRow<'a> {
 
     /// Whether a job uses none of the optional columns.
     pub(crate) fn is_plain(job: &NewJob) -> bool {
-        let NewJob { spec, idempotency_key, business_key, on_success, on_failure, origin, parent, workflow, .. } = job;
+        Self::is_plain_child(job) && job.parent.is_none() && job.flow.is_none()
+    }
+
+    /// Whether a child of a batch uses none but those that make it one.
+    pub(crate) fn is_plain_child(job: &NewJob) -> bool {
+        let NewJob { spec, idempotency_key, business_key, on_success, on_failure, origin, workflow, .. } = job;
         spec.params.is_empty()
             && spec.tags.is_empty()
             && spec.timeout.is_none()
@@ -279,9 +316,7 @@ impl<'a> ColdRow<'a> {
             && on_success.is_none()
             && on_failure.is_none()
             && origin.is_none()
-            && parent.is_none()
             && workflow.is_none()
-            && job.flow.is_none()
             && release_delay(job).is_none()
     }
 
@@ -402,6 +437,9 @@ impl Taken {
             && is_new
             && let Some(owner) = unit.jobs.iter().find_map(|job| self.owner(job))
         {
+            return Ok(vec![Submitted::Existing(owner); unit.jobs.len()]);
+        }
+        if let Some(owner) = unit.head().filter(|head| !self.ids.contains(&head.id)).and_then(|head| self.owner(head)) {
             return Ok(vec![Submitted::Existing(owner); unit.jobs.len()]);
         }
         self.decide(unit.jobs.iter(), accepted)

@@ -1,7 +1,7 @@
 //! The hot path of a submit: jobs without keys and tags, in one round trip that is its own transaction.
 
-use ratchet_core::store::{SubmitOutcome, SubmitUnit};
-use ratchet_core::{Due, NewJob, StoreError};
+use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
+use ratchet_core::{Due, ErrorKind, JobId, NewJob, StoreError};
 
 use crate::conn::Conn;
 use crate::dialect::Dialect;
@@ -10,7 +10,7 @@ use crate::stmt::Stmt;
 use crate::submit::{ColdRow, DOING, all_created, state_at_start};
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[SUBMIT_PLAIN, READ_CLOCK, STORE_PLAIN, QUEUE_PLAIN];
+pub(crate) const STATEMENTS: &[Stmt] = &[SUBMIT_PLAIN, EXTEND_PLAIN, READ_CLOCK, STORE_PLAIN, QUEUE_PLAIN];
 
 /// Most jobs that go as text; longer lists are better prepared.
 const SCRIPT_MAX: usize = 64;
@@ -21,12 +21,7 @@ const ROW_BYTES: usize = 256;
 /// Whether the jobs of these units can be stored this way.
 pub fn is_plain(dialect: Dialect, units: &[SubmitUnit]) -> bool {
     let mut jobs = units.iter().flat_map(|unit| &unit.jobs);
-    // Of two statements the first could be stored without the second.
-    let bytes = |job: &NewJob| {
-        let spec = &job.spec;
-        ROW_BYTES + spec.payload.as_str().len() + spec.kind.as_str().len() + spec.queue.as_str().len()
-    };
-    if jobs.clone().map(bytes).sum::<usize>() > BYTES_MAX {
+    if !is_one_statement(jobs.clone()) {
         return false;
     }
     match dialect {
@@ -34,6 +29,15 @@ pub fn is_plain(dialect: Dialect, units: &[SubmitUnit]) -> bool {
         Dialect::Postgres => jobs.all(ColdRow::is_plain),
         Dialect::Mysql => (1..=SCRIPT_MAX).contains(&jobs.clone().count()) && jobs.all(ColdRow::is_plain),
     }
+}
+
+/// Of two statements the first could be stored without the second.
+fn is_one_statement<'a>(jobs: impl Iterator<Item = &'a NewJob>) -> bool {
+    let bytes = |job: &NewJob| {
+        let spec = &job.spec;
+        ROW_BYTES + spec.payload.as_str().len() + spec.kind.as_str().len() + spec.queue.as_str().len()
+    };
+    jobs.map(bytes).sum::<usize>() <= BYTES_MAX
 }
 
 /// Stores plain jobs; see [`is_plain`].
@@ -77,6 +81,51 @@ const SUBMIT_PLAIN: Stmt = Stmt::only_postgres(
      SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
      COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now \
      FROM v, t",
+);
+
+/// Whether children of a batch can be stored by [`extend_plain`].
+pub fn is_plain_extension(dialect: Dialect, children: &[NewJob]) -> bool {
+    dialect == Dialect::Postgres
+        && !children.is_empty()
+        && is_one_statement(children.iter())
+        && children.iter().all(ColdRow::is_plain_child)
+}
+
+/// Stores plain children of an open batch and counts them.
+///
+/// A [`Conflict`](ErrorKind::Conflict) if an id is taken or the batch takes none, and then nothing was stored. The batch's row
+/// is locked first; nobody is waited for with it, because what is stored has no keys.
+pub async fn extend_plain(conn: &mut dyn Conn, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+    let before = [Value::count(children.len()), id.into()];
+    let grown = conn.rows_each(&EXTEND_PLAIN, &before, children, |job, values| {
+        ColdRow::bind_plain(job, values);
+        values.push(state_at_start(job).into());
+        values.extend(due(job));
+        values.extend([Value::Id(job.parent.map(|id| id.0)), Value::count(job.flow.bits())]);
+    });
+    if grown.await?.is_empty() {
+        return Err(StoreError::new(ErrorKind::Conflict, EXTEND_PLAIN.doing(), "the batch takes no children"));
+    }
+    Ok(children.iter().map(|child| Submitted::Created(child.id)).collect())
+}
+
+const EXTEND_PLAIN: Stmt = Stmt::only_postgres(
+    "storing plain children at once",
+    "WITH t AS MATERIALIZED (SELECT /*now*/ AS now), \
+     grown AS (UPDATE scheduler_batch SET total_items = total_items + ? WHERE batch_id = ? AND sealed = FALSE \
+     AND completed_at IS NULL RETURNING batch_id), \
+     v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::jsonb[], \
+     ?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::timestamptz[], ?::bigint[], ?::uuid[], ?::bigint[]) \
+     AS v (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, backoff_param_us, status, \
+     scheduled_time, delay_us, depends_on, flow)), \
+     stored AS (INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, \
+     backoff_policy, backoff_param_us, created_at, depends_on, flow) \
+     SELECT v.job_id, v.kind, v.queue, v.job_type, v.priority, v.payload, v.max_retries, v.backoff_policy, \
+     v.backoff_param_us, t.now, v.depends_on, v.flow FROM v, t, grown), \
+     queued AS (INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at, flow) \
+     SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
+     COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now, v.flow FROM v, t, grown) \
+     SELECT batch_id FROM grown",
 );
 
 /// MySQL cannot write two tables in one statement, but takes several statements at once as text: one round trip instead

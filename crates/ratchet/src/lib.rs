@@ -56,6 +56,7 @@
 //! | let jobs follow each other | [`Enqueue::then`], [`Enqueue::when`], [`Client::workflow`], [`Prev`], [`#[condition]`](macro@condition) |
 //! | fire jobs again and again | `#[job(cron = "…")]`, [`Client::schedule`] |
 //! | let a job wait for a person, or for another system | [`Enqueue::await_signal`], [`Client::signal`], [`JobContext::signal`] |
+//! | count many jobs together | [`Client::batch`], [`BatchHandle`] |
 //! | submit or complete in a transaction of your own | `SubmitIn` and `CompleteIn` in `ratchet::sqlite`, `ratchet::postgres`, `ratchet::mysql` |
 //! | hear what happens | [`Client::events`], [`JobEvent`] |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
@@ -174,6 +175,16 @@ pub use ratchet_engine::KEEP_FOR_DEFAULT;
 pub use ratchet_engine::SendSignal;
 pub use ratchet_engine::SignalError;
 pub use ratchet_engine::SignalOutcome;
+// Counting many of them together.
+pub use ratchet_core::Batch;
+pub use ratchet_core::BatchProgress;
+pub use ratchet_core::BatchSummary;
+pub use ratchet_core::batch::ProgressEvery;
+pub use ratchet_engine::BatchBuilder;
+pub use ratchet_engine::BatchHandle;
+pub use ratchet_engine::FeedError;
+pub use ratchet_engine::OpenBatch;
+pub use ratchet_engine::ProgressStream;
 
 // Hearing of them.
 pub use ratchet_core::DeferReason;

@@ -1,6 +1,8 @@
 //! Everything that an ordinary program needs: `use ratchet::prelude::*;`.
 
 pub use crate::Backoff;
+pub use crate::BatchProgress;
+pub use crate::BatchSummary;
 pub use crate::Client;
 pub use crate::Failure;
 pub use crate::IntoBranch;
@@ -15,6 +17,7 @@ pub use crate::JobId;
 pub use crate::JobState;
 pub use crate::Prev;
 pub use crate::Priority;
+pub use crate::ProgressEvery;
 pub use crate::Ratchet;
 pub use crate::State;
 #[cfg(feature = "macros")]

@@ -40,7 +40,10 @@ impl ControlStore for BrokenStore {
 
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
         let before = self.inner_job(id).await;
-        let mut done = self.inner.retry(id).await?;
+        let mut done = match self.inner.retry(id).await {
+            Err(error) if self.swallows_refusal(&error) => None,
+            done => done?,
+        };
         if self.has(Flaw::RetriesUnsignaled)
             && let Some(done) = &mut done
             && let Some(released) = self.inner.release(id).await?

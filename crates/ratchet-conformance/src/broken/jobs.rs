@@ -23,6 +23,7 @@ impl JobStore for BrokenStore {
         }
         for unit in &mut units {
             self.spoil_edges(unit);
+            self.spoil_batch(unit);
         }
         match self.flaw {
             Flaw::SplitsUnits => self.submit_split(&units).await,

@@ -2,6 +2,7 @@
 //!
 //! A [`BrokenStore`] stands before a good store, passes everything on, and has one [`Flaw`].
 
+mod batches;
 mod cluster;
 mod control;
 mod jobs;
@@ -332,6 +333,40 @@ flaws! {
     KeepsTheLastSignal,
     /// Sweeps nothing.
     SweepsNothing,
+
+    // Batches.
+    /// Stores no batches: the jobs that stand for them wait for ever.
+    LosesBatches,
+    /// Takes every batch for one that is sealed.
+    SealsEarly,
+    /// Seals nothing.
+    SealsNothing,
+    /// Takes children for any batch.
+    ExtendsAnything,
+    /// Counts children again that are given again.
+    CountsChunksTwice,
+    /// Counts children that other jobs stand for.
+    CountsStandIns,
+    /// Counts no successes.
+    CountsNoChildren,
+    /// Counts failures as successes.
+    CountsFailuresAsSuccess,
+    /// Counts whatever is settled.
+    CountsAttempts,
+    /// Keeps no times of batches.
+    LosesBatchTimes,
+    /// Retries children of batches that are over.
+    RetriesAnyChild,
+    /// Cancels a batch without its children.
+    SparesChildren,
+    /// Cancels more children than it was told to.
+    CancelsAllAtOnce,
+    /// Is never through with cancelling.
+    NeverThrough,
+    /// Tells nobody how far a batch is.
+    LosesHooks,
+    /// Tells of every child.
+    TellsAlways,
 }
 
 /// A good store with one flaw.
@@ -362,6 +397,7 @@ struct Seen {
     awaited: BTreeSet<SignalKey>,
     kept: BTreeMap<SignalKey, Delivery>,
     late: BTreeMap<JobId, Delivery>,
+    extended: BTreeMap<JobId, u64>,
     started: Option<jiff::Timestamp>,
     deleted: bool,
 }

@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::batches::Tallies;
 use super::{MemoryStore, Tables};
 use crate::clock::elapsed;
 use crate::error::{ErrorKind, StoreError};
@@ -97,12 +98,13 @@ impl Tables {
             job.waits_for = u32::from(job.state == JobState::Waiting);
         })?;
         let Some(mut retried) = retried else { return Ok(None) };
+        self.uncount_failure(id)?;
         self.begin_limit(id, now);
         retried.followed = self.revive(id, now)?;
         Ok(Some(retried))
     }
 
-    fn cancel(
+    pub(super) fn cancel(
         &mut self,
         id: JobId,
         now: Timestamp,
@@ -118,6 +120,9 @@ impl Tables {
             self.attempts.insert((id, attempt.version), attempt);
         }
         transitioned.followed = self.follow(id, now)?;
+        let mut tallies = Tallies::new();
+        self.note_end(id, &mut tallies, now);
+        transitioned.followed.append(&mut self.count(&tallies, now)?);
         Ok(Some(transitioned))
     }
 

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::batches::Tallies;
 use super::{Tables, to_micros};
 use crate::claim::Input;
 use crate::clock::later;
@@ -38,9 +39,12 @@ impl Tables {
             }
         }
         let mut followed = Vec::new();
+        let mut tallies = Tallies::new();
         for (child, fate) in done.fates {
             followed.extend(self.apply_fate(child, fate, now)?);
+            self.note_end(child, &mut tallies, now);
         }
+        followed.append(&mut self.count(&tallies, now)?);
         Ok(followed)
     }
 

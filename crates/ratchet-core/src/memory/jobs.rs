@@ -45,8 +45,13 @@ impl JobStore for MemoryStore {
             let problem = "a live job waits for it or has its input from it; let that end first";
             return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
         }
+        if tables.has_children_to_come(id) {
+            let problem = "not all jobs of this batch have ended; cancel it, or let them end";
+            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
+        }
         tables.jobs.remove(&id);
         tables.signals.remove(&id);
+        tables.batches.remove(&id);
         tables.edges.retain(|(parent, child), _| *parent != id && *child != id);
         tables.attempts.retain(|(job_id, _), _| *job_id != id);
         tables.alerts.retain(|alert| alert.job_id != id);
@@ -56,11 +61,17 @@ impl JobStore for MemoryStore {
 
 impl Tables {
     /// Stores all jobs of a unit, or none.
-    fn submit_unit(&mut self, unit: &SubmitUnit, now: Timestamp) -> SubmitOutcome {
-        let SubmitUnit { jobs, edges } = unit;
+    pub(super) fn submit_unit(&mut self, unit: &SubmitUnit, now: Timestamp) -> SubmitOutcome {
+        let SubmitUnit { jobs, edges, batch } = unit;
         if unit.is_one_thing()
             && !jobs.iter().any(|job| self.jobs.contains_key(&job.id))
             && let Some(first) = jobs.iter().find_map(|job| self.first_with_idempotency_key(job))
+        {
+            return Ok(vec![Submitted::Existing(first); jobs.len()]);
+        }
+        if let Some(head) = unit.head()
+            && !self.jobs.contains_key(&head.id)
+            && let Some(first) = self.first_with_idempotency_key(head)
         {
             return Ok(vec![Submitted::Existing(first); jobs.len()]);
         }
@@ -86,6 +97,9 @@ impl Tables {
         }
         for edge in edges {
             self.edges.entry((edge.parent, edge.child)).or_insert_with(|| edge.clone());
+        }
+        if let Some(batch) = batch.as_ref().filter(|batch| stored.iter().any(|job| job.id == batch.id)) {
+            self.store_batch(batch, &stored, now)?;
         }
         Ok(answers)
     }

@@ -3,6 +3,7 @@
 //! One mutex around plain collections, every rule from [`transition`](crate::transition), no cleverness. What it says
 //! is right by reading; that it scans all jobs to claim one is its price. Nothing survives the process.
 
+mod batches;
 mod cluster;
 mod control;
 mod flow;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::batch::Batch;
 use crate::clock::{Clock, ManualClock, later};
 use crate::error::StoreError;
 use crate::flow::Edge;
@@ -65,6 +67,7 @@ struct Tables {
     signals: BTreeMap<JobId, SignalRecord>,
     /// Signals that are kept for a job to come, and until when.
     mailbox: BTreeMap<SignalKey, (Signal, Timestamp)>,
+    batches: BTreeMap<JobId, Batch>,
     /// Never freed.
     idempotency_keys: BTreeMap<IdempotencyKey, JobId>,
     /// By job and version of the claim.

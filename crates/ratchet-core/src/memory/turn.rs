@@ -4,6 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::batches::Tallies;
 use super::{Alert, MemoryStore, Tables, to_micros};
 use crate::claim::{Claim, ClaimRequest, Fence, Pool};
 use crate::clock::{elapsed, later};
@@ -33,13 +34,16 @@ impl TurnStore for MemoryStore {
         }
         let mut settled = Vec::with_capacity(settlements.len());
         let mut followed = Vec::new();
+        let mut tallies = Tallies::new();
         for settlement in settlements {
             let one = tables.settle(settlement, now)?;
             settled.push(one);
             if one == Settled::Applied {
+                tables.note_end(settlement.fence.job_id, &mut tallies, now);
                 followed.append(&mut tables.follow(settlement.fence.job_id, now)?);
             }
         }
+        followed.append(&mut tables.count(&tallies, now)?);
         let claimed = match claim {
             None => Vec::new(),
             Some(request) => tables.claim(request, now)?,

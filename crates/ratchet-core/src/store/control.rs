@@ -12,7 +12,8 @@ use crate::transition::Place;
 #[async_trait]
 pub trait ControlStore: Send + Sync {
     /// Ends a live job; a running attempt is recorded as cancelled, the business key is freed, and what waits for its
-    /// success is cancelled with it.
+    /// success is cancelled with it. A batch whose job it is takes no further children, and those it has are to be cancelled
+    /// by [`cancel_children`](super::BatchStore::cancel_children).
     async fn cancel(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
     /// Suspends a PENDING or FAILED job.
@@ -25,7 +26,8 @@ pub trait ControlStore: Send + Sync {
     ///
     /// It takes its business key again; [`Duplicate`](crate::ErrorKind::Duplicate) if another job holds it. Jobs that were
     /// cancelled because it had failed wait for it again, with their keys, under the same rule. A job that never got its
-    /// signal waits for that again, for its full time.
+    /// signal waits for that again, for its full time. A child of a batch counts as
+    /// failed no more; [`Conflict`](crate::ErrorKind::Conflict) if its batch is over.
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
     /// Lets a WAITING job become PENDING; it counts as waiting for a slot since now, or since its time if that is later.

@@ -1,9 +1,11 @@
 use async_trait::async_trait;
 
+use crate::batch::{NewBatch, tie_child};
 use crate::error::StoreError;
-use crate::flow::{Edge, link};
+use crate::flow::{Edge, Flow, link};
 use crate::id::JobId;
 use crate::invalid::InvalidInput;
+use crate::limits;
 use crate::name::{BusinessKey, IdempotencyKey};
 use crate::record::JobRecord;
 use crate::spec::NewJob;
@@ -43,12 +45,15 @@ pub struct SubmitUnit {
     /// What ties them together. A unit with edges is one thing: if the idempotency key of one of its jobs was used
     /// before, nothing of it is stored, and that job stands for every one of them.
     pub edges: Vec<Edge>,
+    /// The batch that one of the jobs stands for; others may be its children. If the idempotency key of that job was used
+    /// before, nothing is stored, and the earlier one stands for all. A child whose key was used before is left out.
+    pub batch: Option<NewBatch>,
 }
 
 impl SubmitUnit {
     /// Jobs that have nothing to do with each other but that all or none of them are stored.
     pub const fn of(jobs: Vec<NewJob>) -> Self {
-        Self { jobs, edges: Vec::new() }
+        Self { jobs, edges: Vec::new(), batch: None }
     }
 
     /// Jobs that hang on each other.
@@ -57,12 +62,41 @@ impl SubmitUnit {
     /// See [`link`](crate::flow::link).
     pub fn workflow(mut jobs: Vec<NewJob>, edges: Vec<Edge>) -> Result<Self, InvalidInput> {
         link(&mut jobs, &edges)?;
-        Ok(Self { jobs, edges })
+        Ok(Self { jobs, edges, batch: None })
+    }
+
+    /// The same with a batch: the first job stands for it, and these are its children, besides what depends on the first.
+    ///
+    /// # Errors
+    /// See [`tie_child`]; and if there are more children than one submit may have.
+    pub fn with_batch(mut self, batch: NewBatch, children: Vec<NewJob>) -> Result<Self, InvalidInput> {
+        limits::check_submit_count(children.len())?;
+        if let Some(parent) = self.jobs.first_mut() {
+            batch.tie_parent(parent);
+        }
+        for mut child in children {
+            tie_child(batch.id, &mut child)?;
+            self.jobs.push(child);
+        }
+        self.batch = Some(batch);
+        Ok(self)
+    }
+
+    /// The job whose idempotency key stands for the unit as a whole, if there is a single one.
+    pub fn head(&self) -> Option<&NewJob> {
+        let batch = self.batch.as_ref()?;
+        self.jobs.iter().find(|job| job.id == batch.id)
+    }
+
+    /// How many of these jobs are children of the batch.
+    pub fn count_children<'a>(batch: JobId, jobs: impl IntoIterator<Item = &'a NewJob>) -> u64 {
+        let is_child = |job: &&NewJob| job.parent == Some(batch) && job.flow.has(Flow::BATCH_CHILD);
+        jobs.into_iter().filter(is_child).map(|_| 1).sum()
     }
 
     /// Whether its jobs belong together, so that one stands for all.
     pub fn is_one_thing(&self) -> bool {
-        !self.edges.is_empty()
+        !self.edges.is_empty() && self.batch.is_none()
     }
 }
 

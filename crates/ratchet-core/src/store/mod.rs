@@ -3,6 +3,7 @@
 //! Every trait is object-safe; the engine and the client hold an `Arc<dyn Store>`. A store states what it promises by
 //! passing the suite in `ratchet-conformance`.
 
+mod batches;
 mod cluster;
 mod control;
 mod jobs;
@@ -15,6 +16,7 @@ mod turn;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use batches::{BatchStore, CanceledChildren};
 pub use cluster::{ClusterStore, Orphans, Progress, PulseStore, Running};
 pub use control::{ControlStore, Replacement, Transitioned};
 pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
@@ -31,6 +33,7 @@ pub trait Store:
     JobStore
     + TurnStore
     + ControlStore
+    + BatchStore
     + ClusterStore
     + QueueStore
     + QueryStore

@@ -38,6 +38,8 @@ pub(crate) struct Faulty {
     dead_heart: Arc<Mutex<bool>>,
     lose_a_claim: Arc<AtomicBool>,
     pub(crate) slow: Slow,
+    /// So many chunks of children are stored, but the replies are lost.
+    pub(crate) lost_chunks: Arc<AtomicUsize>,
     /// What the store offers to carry hints.
     pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
     /// Submits are written only after this has a permit for each.
@@ -60,6 +62,7 @@ impl Faulty {
             plan: Arc::new(Mutex::new(Box::new(|_, _| None))),
             poison: Arc::default(),
             dead_heart: Arc::default(),
+            lost_chunks: Arc::default(),
             lose_a_claim: Arc::default(),
             slow: Slow::default(),
             coordinator: None,
@@ -204,6 +207,35 @@ delegated!(ControlStore {
     fn release(id: JobId) -> Option<Transitioned>;
     fn replace(old: JobId, new: &NewJob) -> Replacement;
 });
+#[async_trait]
+impl BatchStore for Faulty {
+    async fn extend_batch(&self, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+        let stored = self.inner.extend_batch(id, children).await;
+        let lost = self.lost_chunks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if lost.is_ok() { Err(down()) } else { stored }
+    }
+    async fn seal_batch(&self, id: JobId) -> Result<Vec<Followed>, StoreError> {
+        self.inner.seal_batch(id).await
+    }
+    async fn find_batches(&self, ids: &[JobId]) -> Result<Vec<Batch>, StoreError> {
+        self.inner.find_batches(ids).await
+    }
+    async fn list_batches(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<Batch>, StoreError> {
+        self.inner.list_batches(after, limit).await
+    }
+    async fn canceling_batches(&self, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        self.inner.canceling_batches(limit).await
+    }
+    async fn cancel_children(
+        &self,
+        id: JobId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<CanceledChildren, StoreError> {
+        self.inner.cancel_children(id, after, limit).await
+    }
+}
+
 delegated!(QueueStore {
     fn pause_queue(queue: &QueueName) -> bool;
     fn resume_queue(queue: &QueueName) -> bool;

@@ -1,6 +1,7 @@
 //! The engine on the in-memory store: what a user sees, and what happens when the store fails.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod batches;
 mod callbacks;
 mod control;
 mod events;

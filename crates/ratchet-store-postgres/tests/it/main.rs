@@ -4,6 +4,7 @@
 
 mod conformance;
 mod coordinator;
+mod cost;
 mod database;
 mod migrate;
 mod outages;

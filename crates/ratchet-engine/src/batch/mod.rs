@@ -1,0 +1,14 @@
+//! Batches: many jobs that are counted together, given at once or as a stream.
+
+mod builder;
+mod cancel;
+mod end;
+mod feed;
+mod handle;
+
+pub use builder::BatchBuilder;
+pub use feed::{FeedError, OpenBatch};
+pub use handle::{BatchHandle, ProgressStream};
+
+pub(crate) use cancel::Canceler;
+pub(crate) use end::{BatchEnd, summary_of};
