@@ -8,8 +8,9 @@ use ratchet_core::batch::{BATCH_KIND, Batch, BatchProgress, NewBatch, ProgressEv
 use ratchet_core::error::ErrorKind;
 use ratchet_core::flow::{Condition, Edge, Operator, ResultTest};
 use ratchet_core::page::JobFilter;
+use ratchet_core::signal::SignalWait;
 use ratchet_core::store::{SubmitUnit, Submitted};
-use ratchet_core::{Claim, FollowedBy, JobId, JobState, JobType, NewJob, Settled, Store};
+use ratchet_core::{Claim, FollowedBy, JobId, JobState, JobType, NewJob, Settled, SignalKey, Store};
 
 use crate::bench::{
     Bench, assert_about, assert_refused, business_key, failure, ids, json, mins, new_id, new_job, pool, request, spec,
@@ -627,4 +628,24 @@ pub(crate) async fn a_cancellation_and_the_last_child_have_one_winner(bench: Ben
         assert_eq!(counts(&bench, id).await, [1, 1, 0, 0]);
         assert_eq!(claim_parents(&bench).await, []);
     }
+}
+
+pub(crate) async fn a_child_whose_signal_does_not_come_counts_as_failed(bench: Bench) {
+    let wait = SignalWait { key: SignalKey::new("approval").unwrap(), timeout: Some(mins(5)) };
+    let (id, ..) = Plan::open().submit(&bench).await;
+    let children = [work(), work().awaiting(wait)];
+    extend(&bench, id, &children).await.unwrap();
+    bench.store.seal_batch(id).await.unwrap();
+    let first = bench.claim_one().await;
+    assert_eq!(first.job.id, children[0].id);
+    bench.succeed(&first).await;
+    assert_eq!(counts(&bench, id).await, [2, 1, 0, 0]);
+    bench.advance(mins(6));
+    let expired = bench.store.expire(10).await.unwrap();
+    assert!(
+        expired.followed.iter().any(|one| one.id == id && one.what == FollowedBy::Released),
+        "the batch is through"
+    );
+    assert_eq!(counts(&bench, id).await, [2, 1, 1, 0]);
+    run_parent(&bench, id).await;
 }

@@ -281,7 +281,7 @@ macro_rules! list_cases {
 
         recurring::a_schedule_comes_back_as_it_was_given [LosesSpec, ForgetsBusinessKeys],
         recurring::a_business_key_is_held_by_one_schedule_or_job [ForgetsBusinessKeys, DeletesNothing],
-        recurring::a_due_schedule_fires_a_job_and_goes_on [ClampsTime, SaysApplied],
+        recurring::a_due_schedule_fires_a_job_and_goes_on [ClampsTime],
         recurring::of_several_who_fire_one_wins [SaysApplied],
         recurring::a_fire_for_another_instant_than_expected_changes_nothing [FiresBlindly, SaysApplied],
         recurring::overdue_fires_are_caught_up_with_once_fired_or_skipped [AlwaysCatchesUp],
@@ -357,6 +357,7 @@ macro_rules! list_cases {
         batches::a_cancelled_childs_key_is_free [SparesChildren, KeepsBusinessKeys],
         batches::a_batch_keeps_its_times_and_its_end_once [LosesBatchTimes],
         batches::jobs_depend_on_the_summary_of_a_batch [LosesEdges, IgnoresConditions, LosesResult],
+        batches::a_child_whose_signal_does_not_come_counts_as_failed [NeverExpires, LosesBatches],
         batches::progress_is_told_once_for_each_threshold [LosesHooks, TellsAlways],
         batches::of_thresholds_passed_at_once_the_last_is_told [LosesHooks],
         batches::the_share_of_a_growing_batch_is_not_told_before_its_seal [SealsEarly, SealsNothing, LosesHooks],

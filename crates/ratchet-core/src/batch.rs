@@ -46,9 +46,10 @@ impl NewBatch {
 /// Makes a job a child of a batch.
 ///
 /// # Errors
-/// If the job is tied to others: the children of a batch have no edges.
+/// If the job is tied to others: the children of a batch have no edges. They may await signals.
 pub fn tie_child(batch: JobId, job: &mut NewJob) -> Result<(), InvalidInput> {
-    if !job.flow.without(Flow::BATCH_CHILD).is_none() || job.workflow.is_some() {
+    let own = Flow::BATCH_CHILD.with(Flow::SIGNAL);
+    if !job.flow.without(own).is_none() || job.workflow.is_some() {
         return Err(InvalidInput::new("child", "is tied to other jobs; the children of a batch stand alone"));
     }
     job.job_type = JobType::BatchChild;

@@ -98,7 +98,7 @@ pub(crate) struct Child {
     priority: Priority,
     business_key: Option<BusinessKey>,
     /// The batch that it is a child of.
-    batch: Option<JobId>,
+    pub(crate) batch: Option<JobId>,
 }
 
 impl Child {

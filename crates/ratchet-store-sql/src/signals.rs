@@ -19,6 +19,7 @@ use crate::mailbox;
 use crate::read::find;
 use crate::settle::{Finished, finish};
 use crate::stmt::Stmt;
+use crate::tally::{self, Tallies};
 use crate::value::Value;
 use crate::waits;
 
@@ -156,11 +157,17 @@ async fn end(
     let ends: Vec<End<'_>> =
         ended.iter().filter(has_dependants).map(|(_, end)| End { id: end.id, state: to, result: None }).collect();
     let ids: Vec<JobId> = ended.iter().map(|(_, end)| end.id).collect();
+    let mut tallies = Tallies::new();
+    for batch in ended.iter().filter_map(|(job, _)| job.batch) {
+        tallies.entry(batch).or_default().add(to, None);
+    }
     let finished: Vec<Finished<'_>> = ended.into_iter().map(|(_, end)| end).collect();
     finish(conn, &finished).await?;
     waits::wait_no_more(conn, &ids).await?;
     fail(conn, reports).await?;
-    if ends.is_empty() { Ok(Vec::new()) } else { follow(conn, &ends).await }
+    let mut followed = if ends.is_empty() { Vec::new() } else { follow(conn, &ends).await? };
+    followed.append(&mut tally::count(conn, &tallies).await?);
+    Ok(followed)
 }
 
 /// What jobs wait or waited for, in the order of the ids.

@@ -317,6 +317,7 @@ impl<'a> ColdRow<'a> {
             && on_failure.is_none()
             && origin.is_none()
             && workflow.is_none()
+            && job.signal.is_none()
             && release_delay(job).is_none()
     }
 

@@ -3,6 +3,7 @@ use std::ops::Bound;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::batches::Tallies;
 use super::flow::followed;
 use super::{MemoryStore, Tables, to_micros};
 use crate::clock::later;
@@ -54,6 +55,9 @@ impl SignalStore for MemoryStore {
         let mut expired = Expired { more: late.len() > limit, ..Expired::default() };
         for (_, id) in late.into_iter().take(limit) {
             expired.followed.append(&mut tables.expire(id, now)?);
+            let mut tallies = Tallies::new();
+            tables.note_end(id, &mut tallies, now);
+            expired.followed.append(&mut tables.count(&tallies, now)?);
             expired.jobs.extend(tables.jobs.get(&id).cloned());
         }
         Ok(expired)
