@@ -3,8 +3,8 @@
 use crate::Case;
 use crate::broken::Flaw;
 use crate::{
-    batches, branches, claim, cluster, control, delete, effects, keys, leases, next_due, order, query, queues, races,
-    random, recurring, replace, retry, revivals, settle, signals, submit, texts, walk, workflows,
+    batches, branches, claim, cluster, control, delete, effects, keys, leases, mailbox, next_due, order, query, queues,
+    races, random, recurring, replace, retry, revivals, settle, signals, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -313,24 +313,24 @@ macro_rules! list_cases {
         signals::a_wait_that_ends_frees_the_key_alerts_and_calls_back [NeverExpires, KeepsBusinessKeys],
         signals::branches_follow_a_wait_that_ends [NeverExpires, LosesEdges],
         signals::a_retried_job_waits_for_its_signal_again [RetriesUnsignaled, NeverExpires, RevivesNothing],
-        signals::a_signal_that_nobody_waits_for_is_kept_for_the_first_who_comes [
+        mailbox::a_signal_that_nobody_waits_for_is_kept_for_the_first_who_comes [
             KeepsNoSignal, GivesKeptSignalsAgain, KeepsTheLastSignal,
         ],
-        signals::a_kept_signal_is_taken_once_within_one_submit [KeepsNoSignal, GivesKeptSignalsAgain],
+        mailbox::a_kept_signal_is_taken_once_within_one_submit [KeepsNoSignal, GivesKeptSignalsAgain],
         signals::a_delay_begins_with_the_signal [LosesDelay, KeepsNoSignal],
-        signals::a_signal_is_kept_for_its_time_only [KeepsSignalsForEver, KeepsNoSignal],
-        signals::a_refused_submit_takes_no_kept_signal [KeepsNoSignal, SplitsUnits],
-        signals::a_retried_job_takes_what_was_kept_since [KeepsNoSignal, GivesKeptSignalsAgain],
-        signals::keys_that_nothing_is_kept_for_are_swept [SweepsNothing, KeepsNoSignal],
+        mailbox::a_signal_is_kept_for_its_time_only [KeepsSignalsForEver, KeepsNoSignal],
+        mailbox::a_refused_submit_takes_no_kept_signal [KeepsNoSignal, SplitsUnits],
+        mailbox::a_retried_job_takes_what_was_kept_since [KeepsNoSignal, GivesKeptSignalsAgain],
+        mailbox::keys_that_nothing_is_kept_for_are_swept [SweepsNothing, KeepsNoSignal],
         signals::the_time_of_a_step_begins_when_it_is_reached [
             LosesEdges, NeverExpires, ExpiresEarly, HidesWhatFollows,
         ],
         signals::a_signal_may_come_before_its_step_is_reached [DeliversNothing, SaysDelivered, ForgetsSignals],
-        signals::a_step_takes_a_kept_signal_and_waits_for_its_parents [KeepsNoSignal, LosesEdges],
+        mailbox::a_step_takes_a_kept_signal_and_waits_for_its_parents [KeepsNoSignal, LosesEdges],
         signals::a_step_that_failed_and_was_revived_waits_for_its_signal_anew [NeverExpires, RevivesNothing],
         signals::a_deleted_job_leaves_no_wait_behind [DeletesNothing],
-        signals::a_job_that_awaits_may_replace_another [KeepsNoSignal, LosesWaits],
-        signals::no_signal_falls_between_a_submit_and_a_delivery [KeepsNoSignal, DeliversNothing],
+        mailbox::a_job_that_awaits_may_replace_another [KeepsNoSignal, LosesWaits],
+        mailbox::no_signal_falls_between_a_submit_and_a_delivery [KeepsNoSignal, DeliversNothing],
         signals::of_two_deliveries_one_counts [SaysDelivered],
         signals::a_delivery_and_the_end_of_the_wait_have_one_winner [SaysDelivered, NeverExpires],
         signals::a_delivery_and_the_end_of_a_parent_release_a_step_once [DeliversNothing],

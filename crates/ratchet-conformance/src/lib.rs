@@ -38,6 +38,7 @@ mod delete;
 mod effects;
 mod keys;
 mod leases;
+mod mailbox;
 mod next_due;
 mod order;
 mod query;

@@ -1,4 +1,4 @@
-//! Jobs that wait for a signal: delivering it, keeping it, and what happens if it does not come.
+//! Jobs that wait for a signal: delivering it, and what happens if it does not come.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn wait(name: &str, timeout: Option<Duration>) -> SignalWait {
     SignalWait { key: key(name), timeout }
 }
 
-fn awaiting(name: &str, timeout: Option<Duration>) -> NewJob {
+pub(crate) fn awaiting(name: &str, timeout: Option<Duration>) -> NewJob {
     work().awaiting(wait(name, timeout))
 }
 
@@ -43,43 +43,43 @@ fn to_job(id: JobId) -> Delivery {
     delivery(SignalTarget::Job(id))
 }
 
-fn to_key(name: &str) -> Delivery {
+pub(crate) fn to_key(name: &str) -> Delivery {
     delivery(SignalTarget::Key(key(name)))
 }
 
-fn kept_for(name: &str, keep_for: Duration) -> Delivery {
+pub(crate) fn kept_for(name: &str, keep_for: Duration) -> Delivery {
     Delivery { keep_for: Some(keep_for), ..to_key(name) }
 }
 
-fn saying(text: &str, delivery: Delivery) -> Delivery {
+pub(crate) fn saying(text: &str, delivery: Delivery) -> Delivery {
     Delivery { payload: json(&value!(text)), ..delivery }
 }
 
-fn text_of(signal: Option<&Signal>) -> Option<String> {
+pub(crate) fn text_of(signal: Option<&Signal>) -> Option<String> {
     signal.map(|signal| signal.payload().unwrap())
 }
 
 impl Bench {
-    async fn deliver(&self, delivery: &Delivery) -> Delivered {
+    pub(crate) async fn deliver(&self, delivery: &Delivery) -> Delivered {
         self.store.deliver(delivery).await.unwrap()
     }
 
     /// Delivers and says how many jobs got it.
-    async fn count(&self, delivery: &Delivery) -> usize {
+    pub(crate) async fn count(&self, delivery: &Delivery) -> usize {
         self.deliver(delivery).await.jobs.len()
     }
 
-    async fn expire(&self) -> Expired {
+    pub(crate) async fn expire(&self) -> Expired {
         self.store.expire(500).await.unwrap()
     }
 
     /// The signal that a job waits or waited for.
-    async fn awaited(&self, id: JobId) -> SignalRecord {
+    pub(crate) async fn awaited(&self, id: JobId) -> SignalRecord {
         self.store.signals(&[id]).await.unwrap().pop().expect("it waits or waited for a signal")
     }
 
     /// What the signal of a job says, if it has come.
-    async fn said(&self, id: JobId) -> Option<String> {
+    pub(crate) async fn said(&self, id: JobId) -> Option<String> {
         text_of(self.awaited(id).await.signal.as_ref())
     }
 }
@@ -325,32 +325,6 @@ pub(crate) async fn a_retried_job_waits_for_its_signal_again(bench: Bench) {
     assert_eq!(states(&bench, &steps).await, [Succeeded, Pending]);
 }
 
-pub(crate) async fn a_signal_that_nobody_waits_for_is_kept_for_the_first_who_comes(bench: Bench) {
-    let kept = bench.deliver(&saying("early", kept_for("a", mins(60)))).await;
-    assert_eq!(kept, Delivered { jobs: Vec::new(), kept: true });
-    let second = bench.deliver(&saying("later", kept_for("a", mins(60)))).await;
-    assert_eq!(second, Delivered::default(), "the first counts");
-    let other = bench.submit(awaiting("b", None)).await;
-    let first = bench.submit(awaiting("a", Some(mins(5)))).await;
-    let next = bench.submit(awaiting("a", None)).await;
-    assert_eq!(states(&bench, &[other, first, next]).await, [Waiting, Pending, Waiting]);
-    let job = bench.job(first).await;
-    assert_eq!((job.flow, job.waits_for, job.version), (Flow::SIGNALED, 0, 0));
-    assert_eq!(bench.awaited(first).await.expires_at, None);
-    let claimed = claims(&bench, &[first]).await;
-    assert_eq!(text_of(claimed[0].signal.as_ref()).as_deref(), Some("early"));
-    bench.advance(mins(10));
-    assert!(bench.expire().await.jobs.is_empty());
-    assert_eq!(bench.count(&to_key("a")).await, 1, "the next one waits for another");
-}
-
-pub(crate) async fn a_kept_signal_is_taken_once_within_one_submit(bench: Bench) {
-    bench.deliver(&kept_for("a", mins(60))).await;
-    let both = bench.submit_units(vec![vec![awaiting("a", None), awaiting("a", None)]]).await.remove(0).unwrap();
-    let both: Vec<JobId> = both.iter().map(|one| one.id()).collect();
-    assert_eq!(states(&bench, &both).await, [Pending, Waiting]);
-}
-
 pub(crate) async fn a_delay_begins_with_the_signal(bench: Bench) {
     let delayed = |name| NewJob { due: Due::After(mins(10)), ..awaiting(name, None) };
     let waited = bench.submit(delayed("a")).await;
@@ -363,61 +337,6 @@ pub(crate) async fn a_delay_begins_with_the_signal(bench: Bench) {
         assert_eq!(job.state, Pending);
         assert_about(job.scheduled_time, ratchet_core::clock::later(bench.now().await, mins(10)));
     }
-}
-
-pub(crate) async fn a_signal_is_kept_for_its_time_only(bench: Bench) {
-    assert!(!bench.deliver(&to_key("a")).await.kept, "only if it is asked for");
-    let first = bench.submit(awaiting("a", None)).await;
-    assert_eq!(bench.state(first).await, Waiting);
-    bench.deliver(&saying("old", kept_for("b", mins(5)))).await;
-    bench.advance(mins(6));
-    let second = bench.submit(awaiting("b", None)).await;
-    assert_eq!(bench.state(second).await, Waiting);
-    bench.deliver(&saying("old", kept_for("c", mins(5)))).await;
-    bench.advance(mins(6));
-    assert!(bench.deliver(&saying("new", kept_for("c", mins(5)))).await.kept, "what is over makes room");
-    let third = bench.submit(awaiting("c", None)).await;
-    assert_eq!(bench.said(third).await.as_deref(), Some("new"));
-}
-
-pub(crate) async fn a_refused_submit_takes_no_kept_signal(bench: Bench) {
-    bench.submit(work_with_key("taken")).await;
-    bench.deliver(&kept_for("a", mins(60))).await;
-    bench.submit_units(vec![vec![awaiting("a", None), work_with_key("taken")]]).await.remove(0).unwrap_err();
-    let next = bench.submit(awaiting("a", None)).await;
-    assert_eq!(bench.state(next).await, Pending, "it is still there");
-}
-
-pub(crate) async fn a_retried_job_takes_what_was_kept_since(bench: Bench) {
-    let job = bench.submit(awaiting("a", Some(mins(5)))).await;
-    bench.advance(mins(6));
-    bench.expire().await;
-    assert!(bench.deliver(&saying("late", kept_for("a", mins(60)))).await.kept, "nobody waits any more");
-    let retried = bench.store.retry(job).await.unwrap().unwrap();
-    assert_eq!((retried.job.state, retried.job.flow), (Pending, Flow::SIGNALED));
-    let claimed = claims(&bench, &[job]).await;
-    assert_eq!(text_of(claimed[0].signal.as_ref()).as_deref(), Some("late"));
-    let next = bench.submit(awaiting("a", None)).await;
-    assert_eq!(bench.state(next).await, Waiting, "it is taken");
-}
-
-pub(crate) async fn keys_that_nothing_is_kept_for_are_swept(bench: Bench) {
-    for (name, keep_for) in [("a", 5), ("b", 60), ("c", 5), ("d", 60)] {
-        bench.deliver(&kept_for(name, mins(keep_for))).await;
-    }
-    bench.advance(mins(10));
-    let (mut removed, mut after) = (0, None);
-    for _ in 0..10 {
-        let swept = bench.store.sweep_signals(after.as_ref(), 1).await.unwrap();
-        removed += swept.removed;
-        after = swept.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    assert_eq!((removed, after), (2, None));
-    let jobs = bench.submit_each(["a", "b", "c", "d"].map(|name| awaiting(name, None)).into()).await;
-    assert_eq!(states(&bench, &jobs).await, [Waiting, Pending, Waiting, Pending]);
 }
 
 pub(crate) async fn the_time_of_a_step_begins_when_it_is_reached(bench: Bench) {
@@ -459,16 +378,6 @@ pub(crate) async fn a_signal_may_come_before_its_step_is_reached(bench: Bench) {
     assert_eq!(second[0].inputs.len(), 1);
 }
 
-pub(crate) async fn a_step_takes_a_kept_signal_and_waits_for_its_parents(bench: Bench) {
-    bench.deliver(&kept_for("a", mins(60))).await;
-    let plan = Plan::from(vec![work(), awaiting("a", None)]);
-    let steps = plan.edge(0, 1, Condition::Success).submit(&bench).await;
-    assert_eq!((bench.state(steps[1]).await, bench.job(steps[1]).await.waits_for), (Waiting, 1));
-    let first = claims(&bench, &steps[..1]).await;
-    bench.succeed(&first[0]).await;
-    assert!(claims(&bench, &steps[1..]).await[0].signal.is_some());
-}
-
 pub(crate) async fn a_step_that_failed_and_was_revived_waits_for_its_signal_anew(bench: Bench) {
     let plan = Plan::from(vec![work(), awaiting("a", Some(mins(5))), awaiting("b", None)]);
     let steps = plan.edge(0, 1, Condition::Success).edge(0, 2, Condition::Success).submit(&bench).await;
@@ -495,40 +404,6 @@ pub(crate) async fn a_deleted_job_leaves_no_wait_behind(bench: Bench) {
     bench.store.cancel(job).await.unwrap().unwrap();
     assert!(bench.store.delete(job).await.unwrap());
     assert_eq!(bench.store.signals(&[job]).await.unwrap(), []);
-}
-
-pub(crate) async fn a_job_that_awaits_may_replace_another(bench: Bench) {
-    bench.deliver(&kept_for("b", mins(60))).await;
-    let old = bench.submit(awaiting("a", None)).await;
-    let new = awaiting("b", None);
-    bench.store.replace(old, &new).await.unwrap();
-    assert_eq!(states(&bench, &[old, new.id]).await, [Canceled, Pending]);
-    let other = awaiting("b", None);
-    bench.store.replace(new.id, &other).await.unwrap();
-    assert_eq!(bench.state(other.id).await, Waiting);
-}
-
-pub(crate) async fn no_signal_falls_between_a_submit_and_a_delivery(bench: Bench) {
-    const ROUNDS: usize = 200;
-    for round in 0..ROUNDS {
-        let name = format!("round-{round}");
-        let job = awaiting(&name, None);
-        let id = job.id;
-        let (submitting, delivering) = (bench.store.clone(), bench.store.clone());
-        let submit = async move {
-            submitting.submit(&[ratchet_core::store::SubmitUnit::of(vec![job])]).await.unwrap().remove(0).unwrap();
-            None
-        };
-        let deliver = async move { Some(delivering.deliver(&kept_for(&name, mins(60))).await.unwrap()) };
-        let done = duel(round, submit, deliver).await.into_iter().flatten().next().expect("it was delivered");
-        assert!(done.kept != (done.jobs.len() == 1), "kept or delivered, and not both: {done:?}");
-        let job = bench.job(id).await;
-        assert_eq!((job.state, job.waits_for), (Pending, 0), "round {round}: {done:?}");
-        assert_eq!(job.version, u64::from(!done.kept), "it is released once");
-        let claimed = claims(&bench, &[id]).await;
-        assert!(claimed[0].signal.is_some());
-        bench.succeed(&claimed[0]).await;
-    }
 }
 
 pub(crate) async fn of_two_deliveries_one_counts(bench: Bench) {
