@@ -30,8 +30,7 @@ async fn clean_up(summary: Prev<BatchSummary>) {
 /// Submitted with the child that passes a threshold, once for each, on however many nodes the children run.
 #[job(kind = "newsletter.tell")]
 async fn tell(ctx: &JobContext) -> Result<(), Failure> {
-    let progress =
-        ctx.origin().and_then(|batch| batch.result.as_ref()).map(|progress| progress.decode::<BatchProgress>());
+    let progress = ctx.origin().and_then(|batch| batch.result.as_ref()).map(ratchet::JsonText::decode::<BatchProgress>);
     if let Some(progress) = progress.transpose().map_err(Failure::new)? {
         println!("{:.0} % are through", progress.percent);
     }

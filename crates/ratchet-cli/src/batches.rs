@@ -1,5 +1,7 @@
 //! `ratchet batches`
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::{Batch, BatchProgress, Client, ErrorKind, JobCursor, JobId};
@@ -117,7 +119,7 @@ async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Ex
         });
         let mut text = table(&["ID", "STATE", "PROGRESS", "ENDED", "FAILURES"], 1, rows);
         if let Some(JobCursor(last)) = list.next {
-            text.push_str(&format!("\n\nMore: --after {last}"));
+            let _ = write!(text, "\n\nMore: --after {last}");
         }
         text
     })?;

@@ -1,5 +1,7 @@
 //! `ratchet schedules`
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::schedule::Schedule;
@@ -147,7 +149,7 @@ async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Ex
         });
         let mut text = table(&["ID", "KIND", "TIMES", "NEXT", "LAST", "FIRED", "SKIPPED"], 2, rows);
         if let Some(next) = list.next {
-            text.push_str(&format!("\n\nMore: --after {next}"));
+            let _ = write!(text, "\n\nMore: --after {next}");
         }
         text
     })?;

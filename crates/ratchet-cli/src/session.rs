@@ -29,8 +29,7 @@ impl Session {
             );
         }
         let store = ratchet::open_store(&self.database, false).await;
-        let store =
-            store.context("the database cannot be used as it is; `ratchet migrate` brings its schema up to date")?;
+        let store = store.with_context(|| format!("the database {} cannot be used as it is", self.shown()))?;
         Ok(Client::shared(store))
     }
 

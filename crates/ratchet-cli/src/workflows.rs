@@ -1,5 +1,7 @@
 //! `ratchet workflows`
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::flow::{EdgeState, Workflow};
@@ -126,7 +128,7 @@ async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Ex
         });
         let mut text = table(&["ID", "STATE", "FIRST STEP", "ENDED", "FAILURES"], 2, rows);
         if let Some(JobCursor(last)) = list.next {
-            text.push_str(&format!("\n\nMore: --after {last}"));
+            let _ = write!(text, "\n\nMore: --after {last}");
         }
         text
     })?;

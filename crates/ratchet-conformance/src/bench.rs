@@ -95,7 +95,7 @@ impl Bench {
 
     pub(crate) async fn submit_units(&self, units: Vec<Vec<NewJob>>) -> Vec<SubmitOutcome> {
         let count = units.len();
-        let units: Vec<_> = units.into_iter().map(|jobs| SubmitUnit::of(jobs)).collect();
+        let units: Vec<_> = units.into_iter().map(SubmitUnit::of).collect();
         let outcomes = self.store.submit(&units).await.expect("a submit of good units is no error as a whole");
         assert_eq!(outcomes.len(), count, "one outcome per unit");
         outcomes

@@ -3,8 +3,8 @@
 use crate::Case;
 use crate::broken::Flaw;
 use crate::{
-    batches, branches, claim, cluster, control, delete, effects, keys, leases, mailbox, next_due, order, query, queues,
-    races, random, recurring, replace, retry, revivals, settle, signals, submit, texts, walk, workflows,
+    batches, branches, claim, cluster, control, delete, effects, growth, keys, leases, mailbox, next_due, order, query,
+    queues, races, random, recurring, replace, retry, revivals, settle, signals, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -342,14 +342,14 @@ macro_rules! list_cases {
         batches::a_child_that_goes_back_is_not_counted [CountsAttempts, CountsNoChildren],
         batches::a_child_counts_once_however_often_its_end_is_brought [CountsAttempts, SaysApplied],
         batches::a_stale_settlement_counts_nothing [CountsAttempts, SaysApplied],
-        batches::a_batch_without_children_is_through_at_once [LosesBatches, SealsNothing, SealsEarly],
-        batches::a_batch_grows_while_its_children_run [SealsEarly, SealsNothing, CountsNoChildren],
-        batches::a_sealed_batch_waits_for_its_last_child [SealsEarly, SealsNothing],
-        batches::children_given_again_are_neither_stored_nor_counted_again [CountsChunksTwice, RefusesResubmit],
+        growth::a_batch_without_children_is_through_at_once [LosesBatches, SealsNothing, SealsEarly],
+        growth::a_batch_grows_while_its_children_run [SealsEarly, SealsNothing, CountsNoChildren],
+        growth::a_sealed_batch_waits_for_its_last_child [SealsEarly, SealsNothing],
+        growth::children_given_again_are_neither_stored_nor_counted_again [CountsChunksTwice, RefusesResubmit],
         batches::a_child_that_another_job_stands_for_is_not_counted [CountsStandIns, ForgetsIdempotency],
         batches::a_batch_submitted_again_by_its_key_stands_for_the_first [ForgetsIdempotency],
-        batches::a_chunk_is_stored_as_a_whole_or_not_at_all [SplitsUnits, ForgetsBusinessKeys],
-        batches::only_an_open_batch_takes_children [ExtendsAnything, SealsNothing],
+        growth::a_chunk_is_stored_as_a_whole_or_not_at_all [SplitsUnits, ForgetsBusinessKeys],
+        growth::only_an_open_batch_takes_children [ExtendsAnything, SealsNothing],
         batches::an_unknown_batch_is_none [FindsNeighbours, LosesBatches],
         batches::a_failed_child_can_be_retried_while_its_batch_waits [CountsFailuresAsSuccess, LosesBatches],
         batches::a_failed_child_cannot_be_retried_when_its_batch_is_over [RetriesAnyChild],
@@ -358,15 +358,15 @@ macro_rules! list_cases {
         batches::a_batch_keeps_its_times_and_its_end_once [LosesBatchTimes],
         batches::jobs_depend_on_the_summary_of_a_batch [LosesEdges, IgnoresConditions, LosesResult],
         batches::a_child_whose_signal_does_not_come_counts_as_failed [NeverExpires, LosesBatches],
-        batches::progress_is_told_once_for_each_threshold [LosesHooks, TellsAlways],
-        batches::of_thresholds_passed_at_once_the_last_is_told [LosesHooks],
-        batches::the_share_of_a_growing_batch_is_not_told_before_its_seal [SealsEarly, SealsNothing, LosesHooks],
+        growth::progress_is_told_once_for_each_threshold [LosesHooks, TellsAlways],
+        growth::of_thresholds_passed_at_once_the_last_is_told [LosesHooks],
+        growth::the_share_of_a_growing_batch_is_not_told_before_its_seal [SealsEarly, SealsNothing, LosesHooks],
         batches::batches_are_listed_newest_first [ListsOldestFirst, ForgetsCursor, AnyLimit, LosesBatches],
         batches::the_children_of_a_batch_are_listed [IgnoresFilters, ForgetsCursor],
         batches::a_batch_is_deleted_with_its_job_when_all_have_ended [SparesChildren, DeletesNothing],
         batches::a_thousand_children_are_stored_and_settled_at_once [LosesBatches, CountsFailuresAsSuccess],
         batches::last_children_that_end_at_the_same_time_release_the_batch_once [LosesBatches, HidesWhatFollows],
-        batches::growing_sealing_and_ending_at_the_same_time_lose_nothing [SealsNothing, CountsNoChildren],
+        growth::growing_sealing_and_ending_at_the_same_time_lose_nothing [SealsNothing, CountsNoChildren],
         batches::a_cancellation_and_the_last_child_have_one_winner [LosesBatches, CountsNoChildren],
     } };
 }

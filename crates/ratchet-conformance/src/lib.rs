@@ -36,6 +36,7 @@ mod cluster;
 mod control;
 mod delete;
 mod effects;
+mod growth;
 mod keys;
 mod leases;
 mod mailbox;

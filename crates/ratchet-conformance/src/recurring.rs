@@ -147,7 +147,7 @@ pub(crate) async fn a_fire_for_another_instant_than_expected_changes_nothing(ben
     let (now, due) = bench.store.due_recurring(10).await.unwrap();
     let stale = due[0].firing(now).unwrap();
     assert_eq!(fire(&bench).await, [done(1, 0)]);
-    assert_eq!(bench.store.fire_recurring(&[stale.clone()]).await.unwrap(), [Fired::Conflict]);
+    assert_eq!(bench.store.fire_recurring(std::slice::from_ref(&stale)).await.unwrap(), [Fired::Conflict]);
     let unknown = ratchet_core::recurring::Firing { id: new_id(), ..stale };
     assert_eq!(bench.store.fire_recurring(&[unknown]).await.unwrap(), [Fired::Conflict]);
     assert_eq!(found(&bench, one.id).await.fired, 1);

@@ -187,7 +187,7 @@ pub fn arrange(firing: &Firing, overlap: OverlapPolicy, live: Option<JobId>, que
     for job in &firing.jobs {
         let mut job = job.clone();
         match (overlap, last) {
-            (OverlapPolicy::Allow, _) => {}
+            (OverlapPolicy::Allow, _) | (OverlapPolicy::Skip, None) => {}
             (OverlapPolicy::Skip, Some(_)) => {
                 arranged.skipped += 1;
                 continue;
@@ -208,7 +208,6 @@ pub fn arrange(firing: &Firing, overlap: OverlapPolicy, live: Option<JobId>, que
                 job.workflow = Some(firing.id);
                 job.flow = Flow::DEPENDANTS;
             }
-            (OverlapPolicy::Skip, None) => {}
         }
         last = Some(job.id);
         arranged.jobs.push(job);
@@ -263,7 +262,7 @@ mod tests {
     }
 
     fn every_minute(overlap: OverlapPolicy) -> RecurringRecord {
-        let schedule = Schedule::Every(Every::new(Duration::from_secs(60), at(0)).unwrap());
+        let schedule = Schedule::Every(Every::new(Duration::from_mins(1), at(0)).unwrap());
         let new = NewRecurring {
             id: JobId(Uuid::from_u128(7)),
             spec: JobSpec::new(Kind::new("tick").unwrap(), JsonText::null()),

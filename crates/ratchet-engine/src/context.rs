@@ -151,7 +151,7 @@ impl JobContext {
                 let text = format!("job {} takes the result of the step before, but there is none", self.id());
                 Err(Failure::do_not_retry(text, "submit it as a step after another"))
             }
-            (Some(only), None) => self.decode_input(only),
+            (Some(only), None) => decode_input(only),
             (Some(_), Some(_)) => {
                 let results = self.inputs().iter().filter(|input| !is_condition(&input.kind));
                 let results: Vec<&str> =
@@ -161,13 +161,6 @@ impl JobContext {
                     .map_err(|error| unreadable_input(&format!("{} steps", results.len()), &error))
             }
         }
-    }
-
-    /// Reads the result of a job that this one waited for.
-    pub(crate) fn decode_input<T: DeserializeOwned>(&self, input: &Input) -> Result<T, Failure> {
-        let text = input.result.as_ref().map_or("null", JsonText::as_str);
-        serde_json::from_str(text)
-            .map_err(|error| unreadable_input(&format!("job {} ({})", input.job_id, input.kind), &error))
     }
 
     /// The signal that this job waited for: `None` if it waited for none. Every attempt sees the same.
@@ -275,6 +268,13 @@ impl JobContext {
     pub(crate) fn completion(&self) -> Option<Settlement> {
         self.inner.completion.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Reads the result of a job that this one waited for.
+pub(crate) fn decode_input<T: DeserializeOwned>(input: &Input) -> Result<T, Failure> {
+    let text = input.result.as_ref().map_or("null", JsonText::as_str);
+    serde_json::from_str(text)
+        .map_err(|error| unreadable_input(&format!("job {} ({})", input.job_id, input.kind), &error))
 }
 
 fn unreadable_input(whose: &str, error: &serde_json::Error) -> Failure {

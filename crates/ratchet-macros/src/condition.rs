@@ -66,13 +66,11 @@ fn read(function: &ItemFn, options: &Options, problems: &mut Problems) -> Option
     if !sig.generics.params.is_empty() {
         problems.at(&sig.generics, "a condition has no generic parameters: it judges results of one type");
     }
-    let input = match sig.inputs.iter().collect::<Vec<_>>()[..] {
-        [FnArg::Typed(typed)] => Some(&*typed.ty),
-        _ => {
-            problems
-                .at(&sig.inputs, "a condition takes one argument: the result that it judges, like `receipt: &Receipt`");
-            None
-        }
+    let input = if let [FnArg::Typed(typed)] = sig.inputs.iter().collect::<Vec<_>>()[..] {
+        Some(&*typed.ty)
+    } else {
+        problems.at(&sig.inputs, "a condition takes one argument: the result that it judges, like `receipt: &Receipt`");
+        None
     };
     let ReturnType::Type(_, output) = &sig.output else {
         problems.at(&sig.ident, "a condition tells yes or no; let it return `bool`, or a `Result<bool, E>`");
@@ -84,7 +82,7 @@ fn read(function: &ItemFn, options: &Options, problems: &mut Problems) -> Option
         match &options.name {
             Some(given) => problems.at(given, problem),
             None => {
-                problems.at(&sig.ident, format!("this cannot be a condition's name: {problem}; add `name = \"…\"`"))
+                problems.at(&sig.ident, format!("this cannot be a condition's name: {problem}; add `name = \"…\"`"));
             }
         }
     }

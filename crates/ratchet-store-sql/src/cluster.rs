@@ -1,5 +1,6 @@
 //! Nodes, what they run and what they leave behind.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -124,7 +125,11 @@ const RUNNING: Stmt = Stmt::shared(
 
 /// Writes progress and reads what `node` runs according to the store.
 pub async fn reconcile(conn: &mut dyn Conn, node: NodeId, progress: &[Progress]) -> Result<Vec<Running>, StoreError> {
-    conn.run_each(&WRITE_PROGRESS, progress, |progress, values| {
+    // Of several reports about one attempt the last counts; in one statement the database would choose.
+    let latest: BTreeMap<(JobId, u64), &Progress> =
+        progress.iter().map(|progress| ((progress.job_id, progress.version), progress)).collect();
+    let latest: Vec<&Progress> = latest.into_values().collect();
+    conn.run_each(&WRITE_PROGRESS, &latest, |progress, values| {
         values.extend([
             progress.job_id.into(),
             Value::count(progress.version),

@@ -154,7 +154,12 @@ pub async fn migrate_exclusively(conn: &mut dyn Conn) -> Result<usize, StoreErro
         }
         Dialect::Mysql => {
             let row = conn.row(&LOCK_MIGRATIONS, vec![]).await?;
-            if row.map(|row| row.fields().opt_int("locked")).transpose()?.flatten() != Some(1) {
+            let locked = row.map(|row| row.fields().opt_int("locked")).transpose()?.flatten();
+            if locked.is_none() {
+                let problem = "the address names no database; put its name after the host, like mysql://app@db/app";
+                return Err(StoreError::new(ErrorKind::Invalid, DOING, problem));
+            }
+            if locked != Some(1) {
                 let problem = "another node has been migrating for five minutes; look what it does, then try again";
                 return Err(StoreError::new(ErrorKind::Unavailable, DOING, problem));
             }
@@ -178,12 +183,15 @@ const UNLOCK_MIGRATIONS: Stmt = Stmt::shared("letting other migrations go on", "
 /// Refuses a schema that this version cannot work with, and changes nothing.
 pub async fn check(conn: &mut dyn Conn) -> Result<(), StoreError> {
     if conn.row(&HAS_VERSION_TABLE, vec![]).await?.is_none() {
-        return Err(invalid("the database has no Ratchet schema; run the migrations first".to_owned()));
+        return Err(invalid(
+            "the database has no Ratchet schema; run the migrations first, by `ratchet migrate` or with migrate(true)"
+                .to_owned(),
+        ));
     }
     match missing(conn).await?.first() {
         None => Ok(()),
         Some(first) => Err(invalid(format!(
-            "the schema lacks version {} ({}); run the migrations first",
+            "the schema lacks version {} ({}); run the migrations first, by `ratchet migrate` or with migrate(true)",
             first.version, first.description
         ))),
     }

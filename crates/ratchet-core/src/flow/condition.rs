@@ -290,12 +290,12 @@ mod tests {
 
     #[test]
     fn a_test_compares_what_is_at_the_pointer() {
+        use Operator::{AtLeast, AtMost, Contains, Exists, Is, IsNot, LessThan, MoreThan, OneOf};
         let result = text(&json!({ "n": 10, "f": 1.5, "s": "mango", "l": [1, "a"], "z": null, "b": true }));
         let check = |pointer: &str, operator, value: Value, expected: Result<bool, &str>| {
             let test = ResultTest::new(pointer, operator, value).unwrap();
             assert_eq!(test.passes(Some(&result)), expected.map_err(str::to_owned), "{test}");
         };
-        use Operator::{AtLeast, AtMost, Contains, Exists, Is, IsNot, LessThan, MoreThan, OneOf};
         check("/n", Is, json!(10), Ok(true));
         check("/n", Is, json!(10.0), Ok(true));
         check("/n", IsNot, json!("10"), Ok(true));

@@ -81,7 +81,7 @@ pub fn follow(ends: &[End<'_>], edges: &[Edge], waiting: &BTreeMap<JobId, Waitin
             done.edges.push((edge.parent, edge.child, state));
             let Some(child) = waiting.get_mut(&edge.child) else { continue };
             let fate = match verdict {
-                Ok(holds) => decided(child, holds, because),
+                Ok(holds) => decided(*child, holds, because),
                 Err(problem) => Fate::Failed {
                     error: format!(
                         "whether to run could not be told from job {}: {problem} ({})",
@@ -114,7 +114,7 @@ pub fn follow(ends: &[End<'_>], edges: &[Edge], waiting: &BTreeMap<JobId, Waitin
 }
 
 /// What one decided edge means for the job that waits at its end.
-fn decided(child: &Waiting, holds: bool, because: JobId) -> Fate {
+fn decided(child: Waiting, holds: bool, because: JobId) -> Fate {
     let waits_for = child.waits_for.saturating_sub(1);
     let flow = if holds && child.flow.join() == Join::Any { child.flow.with(Flow::HELD) } else { child.flow };
     let open_edges = waits_for - u32::from(flow.has(Flow::SIGNAL)).min(waits_for);

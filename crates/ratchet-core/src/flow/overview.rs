@@ -98,6 +98,7 @@ mod tests {
 
     #[test]
     fn a_workflow_is_what_its_steps_are() {
+        use JobState::{Canceled, Failed, Pending, Succeeded, Waiting};
         let id = |number: usize| JobId(Uuid::from_u128(number as u128));
         let check = |states: &[(JobState, bool)], edges: &[(usize, usize)], expected| {
             let step = |(place, (state, blamed)): (usize, &(JobState, bool))| WorkflowStep {
@@ -117,7 +118,6 @@ mod tests {
             let workflow = Workflow { id: id(0), steps, edges: edges.iter().map(edge).collect() };
             assert_eq!(workflow.state(), expected, "{states:?}");
         };
-        use JobState::{Canceled, Failed, Pending, Succeeded, Waiting};
         check(&[(Succeeded, false), (Succeeded, false)], &[], WorkflowState::Succeeded);
         check(&[(Failed, false), (Waiting, false)], &[], WorkflowState::Running);
         check(&[(Failed, false), (Canceled, true)], &[], WorkflowState::Failed);

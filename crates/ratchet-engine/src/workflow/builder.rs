@@ -38,7 +38,7 @@ use crate::step::{IntoStep, Step};
 ///     .step("read", Read)
 ///     .step("publish", Publish)
 ///     .edge("fetch", "resize")
-///     .edge_when("fetch", "read", result("").more_than(0))
+///     .edge_when::<u64>("fetch", "read", result("").more_than(0))
 ///     .edge("resize", "publish")
 ///     .edge("read", "publish")
 ///     .submit()

@@ -6,7 +6,7 @@ use ratchet_core::{InvalidInput, JobSpec, JobState, JsonText, Kind, QueueName, l
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::context::JobContext;
+use crate::context::{JobContext, decode_input};
 use crate::failure::Failure;
 use crate::job::{Job, JobDefaults};
 use crate::registry::Registration;
@@ -87,7 +87,7 @@ impl<C: ResultCondition> Job for ConditionStep<C> {
     async fn run(self, ctx: JobContext) -> Result<bool, Failure> {
         // The first edge is that of the job whose result is judged.
         match ctx.inputs().first() {
-            Some(input) if input.state == JobState::Succeeded => C::holds(&ctx.decode_input(input)?),
+            Some(input) if input.state == JobState::Succeeded => C::holds(&decode_input(input)?),
             Some(_) => Ok(false),
             None => Err(Failure::do_not_retry("a condition without a job to judge", "nothing will come")),
         }

@@ -72,7 +72,7 @@ impl Plan {
                     });
                 }
                 Conditional::Function(_) => {
-                    self.ask(link, &condition, Condition::Success, None, &mut edges).map(drop)?
+                    self.ask(link, &condition, Condition::Success, None, &mut edges)?;
                 }
             }
         }

@@ -64,7 +64,7 @@ impl ResultCondition for IsEven {
     type Input = u64;
 
     fn holds(number: &u64) -> Result<bool, Failure> {
-        Ok(number % 2 == 0)
+        Ok(number.is_multiple_of(2))
     }
 }
 
@@ -161,9 +161,8 @@ async fn branches_follow_results_and_functions_with_the_type_that_the_job_return
             assert_eq!(told["before"][0], json!(number), "the branch has the result that it hangs on");
         }
     };
-    use JobState::{Canceled, Succeeded};
-    check(12, Succeeded, Succeeded, Canceled).await;
-    check(3, Canceled, Canceled, Canceled).await;
+    check(12, JobState::Succeeded, JobState::Succeeded, JobState::Canceled).await;
+    check(3, JobState::Canceled, JobState::Canceled, JobState::Canceled).await;
 }
 
 #[tokio::test]
@@ -185,11 +184,10 @@ async fn of_exclusive_branches_the_first_that_holds_is_taken_functions_and_data_
             graph.steps.iter().filter(|step| step.kind.as_str() == "tell").map(|step| step.state).collect();
         assert_eq!(states, expected, "{number}: {:?}", kinds_and_states(&graph));
     };
-    use JobState::{Canceled, Succeeded};
-    check(4, [Canceled, Succeeded, Canceled, Canceled]).await;
-    check(3, [Canceled, Canceled, Succeeded, Canceled]).await;
-    check(201, [Succeeded, Canceled, Canceled, Canceled]).await;
-    check(1, [Canceled, Canceled, Canceled, Canceled]).await;
+    check(4, [JobState::Canceled, JobState::Succeeded, JobState::Canceled, JobState::Canceled]).await;
+    check(3, [JobState::Canceled, JobState::Canceled, JobState::Succeeded, JobState::Canceled]).await;
+    check(201, [JobState::Succeeded, JobState::Canceled, JobState::Canceled, JobState::Canceled]).await;
+    check(1, [JobState::Canceled, JobState::Canceled, JobState::Canceled, JobState::Canceled]).await;
 }
 
 #[tokio::test]
@@ -310,7 +308,7 @@ async fn a_thousand_steps_run() {
         flow = flow.step(&name, AddOne).edge("root", &name).edge(&name, "end");
     }
     let handle = flow.submit().await.unwrap();
-    let graph = tokio::time::timeout(Duration::from_secs(60), handle.wait()).await.unwrap().unwrap();
+    let graph = tokio::time::timeout(Duration::from_mins(1), handle.wait()).await.unwrap().unwrap();
     assert_eq!(graph.counts().into_iter().collect::<Vec<_>>(), [(JobState::Succeeded, 1_000)]);
     let end: Value = handle.step("end").unwrap().result().await.unwrap();
     assert_eq!(end["before"].as_array().unwrap().len(), 998);

@@ -61,7 +61,9 @@ async fn cost(store: &PostgresStore, conn: &mut PgConnection, node: NodeId, from
     let mut jobs: Vec<NewJob> = (from + 1..=from + JOBS).map(job).collect();
     for chunk in jobs.chunks_mut(CHUNK) {
         if in_batch {
-            chunk.iter_mut().for_each(|child| tie_child(id, child).unwrap());
+            for child in chunk.iter_mut() {
+                tie_child(id, child).unwrap();
+            }
             store.extend_batch(id, chunk).await.unwrap();
         } else {
             store.submit(&[SubmitUnit::of(chunk.to_vec())]).await.unwrap().remove(0).unwrap();
