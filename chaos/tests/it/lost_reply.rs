@@ -23,17 +23,31 @@ async fn a_settlement_whose_reply_is_lost_stands_and_the_job_runs_once(database:
     let cluster = Cluster::on(database).await;
     let way = cluster.server.proxy().await.unwrap();
     let mut node = cluster.node_at(&cluster.server.url_through(&way), &TIMERS);
-    // It ends before the next poll, half a second after the claim, whose commit would be hit instead.
-    let id = cluster.client.enqueue(Work::Sleep(250).unnumbered()).submit().await.unwrap().id();
-    until("its begin", async || cluster.begun().len() == 1).await;
-    way.lose_commit_replies(1);
-    until("the loss", async || way.lost() == 1).await;
-    // The server has committed before the reply was lost.
-    assert_eq!(cluster.client.find(id).await.unwrap().unwrap().state, JobState::Succeeded);
-    until("the second try", async || node.stats().unwrap()["settled"] == 1).await;
+    // Leases and polls commit too, so it may take more than one job to hit a settlement.
+    let mut ids = Vec::new();
+    let mut hit = false;
+    while !hit {
+        assert!(ids.len() < 20, "no settlement was hit");
+        // It ends before the next poll, half a second after the claim.
+        ids.push(cluster.client.enqueue(Work::Sleep(250).unnumbered()).submit().await.unwrap().id());
+        until("its begin", async || cluster.begun().len() == ids.len()).await;
+        way.lose_commit_replies(1);
+        until("the loss", async || way.lost() as usize == ids.len()).await;
+        // The server has committed before the reply was lost, and the node does not know of it.
+        let ended = cluster.client.find(ids[ids.len() - 1]).await.unwrap().unwrap().state == JobState::Succeeded;
+        hit = ended && node.stats().unwrap()["settled"] < ids.len() as u64;
+        until("its end, at the first or the second try", async || node.stats().unwrap()["settled"] == ids.len() as u64)
+            .await;
+    }
+    println!("{database:?}: a settlement's reply was lost with job {}", ids.len());
     let stats = node.stats().unwrap();
-    assert_eq!((stats["conflicts"], stats["turn_errors"]), (0, 1), "{stats:?}");
-    assert_eq!((cluster.begun().len(), cluster.client.attempts(id).await.unwrap().len()), (1, 1));
+    assert_eq!(stats["conflicts"], 0, "{stats:?}");
+    assert!(stats["turn_errors"] >= 1, "{stats:?}");
+    assert_eq!(cluster.begun().len(), ids.len(), "each job ran once");
+    for id in ids {
+        assert_eq!(cluster.client.find(id).await.unwrap().unwrap().state, JobState::Succeeded);
+        assert_eq!(cluster.client.attempts(id).await.unwrap().len(), 1);
+    }
     node.quit().unwrap();
 }
 
