@@ -15,8 +15,8 @@ use crate::store::MysqlStore;
 
 const DOING: &str = "opening a MySQL store";
 /// Prepared statements of a connection. A server has room for 16,382 of all its connections together; a busy node needs
-/// about sixty, and more only while the lengths of its lists differ from turn to turn.
-const STATEMENTS_KEPT: usize = 128;
+/// about sixty, and some two hundred while the lengths of its lists differ from turn to turn.
+const STATEMENTS_KEPT: usize = 256;
 
 /// How a store is opened; from [`MysqlStore::options`].
 #[derive(Debug, Clone)]
