@@ -1,7 +1,5 @@
 //! `ratchet batches`
 
-use std::fmt::Write as _;
-
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::{Batch, BatchProgress, Client, ErrorKind, JobCursor, JobId};
@@ -9,29 +7,20 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::output::{details, table};
+use crate::paging::{Pages, more};
 use crate::session::Session;
 use crate::times;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List batches, newest first
-    List(Listing),
+    List(Pages),
     /// Show one batch: how far it is, and what came of its children
     Show(Which),
     /// Cancel a batch with all its children that have not ended
     Cancel(Which),
     /// Say that an open batch gets no further children, so that it can end
     Seal(Which),
-}
-
-#[derive(Args)]
-pub(crate) struct Listing {
-    /// How many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Only those older than this one: where the last page ended
-    #[arg(long, value_name = "ID")]
-    after: Option<JobId>,
 }
 
 #[derive(Args)]
@@ -43,7 +32,7 @@ pub(crate) struct Which {
 pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
     let client = session.client().await?;
     match command {
-        Command::List(listing) => list(session, &client, listing).await,
+        Command::List(pages) => list(session, &client, &pages).await,
         Command::Show(which) => {
             let Some(batch) = client.batch_record(which.id).await? else { return Ok(missing(which.id)) };
             let shown = Shown { progress: batch.progress(), batch };
@@ -105,8 +94,9 @@ fn missing(id: JobId) -> Exit {
     Exit::NotFound
 }
 
-async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Exit> {
-    let page = client.batches(listing.after.map(JobCursor), usize::from(listing.limit)).await?;
+async fn list(session: &Session, client: &Client, pages: &Pages) -> Result<Exit> {
+    let (after, limit) = pages.ask();
+    let page = client.batches(after, limit).await?;
     let list = List { items: page.items, next: page.next };
     session.output.show(&list, |list| {
         if list.items.is_empty() {
@@ -117,11 +107,8 @@ async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Ex
             let ended = format!("{}/{}", progress.done, progress.total);
             [batch.id.to_string(), standing(batch), bar(&progress, 20), ended, progress.failed.to_string()]
         });
-        let mut text = table(&["ID", "STATE", "PROGRESS", "ENDED", "FAILURES"], 1, rows);
-        if let Some(JobCursor(last)) = list.next {
-            let _ = write!(text, "\n\nMore: --after {last}");
-        }
-        text
+        let text = table(&["ID", "STATE", "PROGRESS", "ENDED", "FAILURES"], 1, rows);
+        text + &more(list.next)
     })?;
     Ok(Exit::Done)
 }

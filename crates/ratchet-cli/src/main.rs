@@ -7,6 +7,7 @@ mod jobs;
 mod migrate;
 mod nodes;
 mod output;
+mod paging;
 mod queues;
 mod schedules;
 mod session;

@@ -1,7 +1,5 @@
 //! `ratchet schedules`
 
-use std::fmt::Write as _;
-
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::schedule::Schedule;
@@ -10,6 +8,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::output::{details, table};
+use crate::paging::{Pages, more};
 use crate::session::Session;
 use crate::times;
 
@@ -34,12 +33,8 @@ pub(crate) struct Listing {
     /// Only with this tag
     #[arg(long, value_parser = tag)]
     tag: Option<Tag>,
-    /// At most so many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// The page that follows this schedule; each page names the next
-    #[arg(long, value_name = "ID")]
-    after: Option<JobId>,
+    #[command(flatten)]
+    pages: Pages,
 }
 
 #[derive(Args)]
@@ -89,7 +84,7 @@ struct View {
 #[derive(Serialize)]
 struct List {
     items: Vec<RecurringRecord>,
-    next: Option<JobId>,
+    next: Option<JobCursor>,
 }
 
 /// What came of a command.
@@ -129,9 +124,10 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
 
 async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Exit> {
     let filter = RecurringFilter { tag: listing.tag, ..RecurringFilter::default() };
-    let page = client.schedules(&filter, listing.after.map(JobCursor), usize::from(listing.limit)).await?;
+    let (after, limit) = listing.pages.ask();
+    let page = client.schedules(&filter, after, limit).await?;
     let now = client.store().database_time().await?;
-    let list = List { items: page.items, next: page.next.map(|JobCursor(id)| id) };
+    let list = List { items: page.items, next: page.next };
     session.output.show(&list, |list| {
         if list.items.is_empty() {
             return "There are no schedules.".to_owned();
@@ -147,11 +143,8 @@ async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Ex
                 one.skipped.to_string(),
             ]
         });
-        let mut text = table(&["ID", "KIND", "TIMES", "NEXT", "LAST", "FIRED", "SKIPPED"], 2, rows);
-        if let Some(next) = list.next {
-            let _ = write!(text, "\n\nMore: --after {next}");
-        }
-        text
+        let text = table(&["ID", "KIND", "TIMES", "NEXT", "LAST", "FIRED", "SKIPPED"], 2, rows);
+        text + &more(list.next)
     })?;
     Ok(Exit::Done)
 }

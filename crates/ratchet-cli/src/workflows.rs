@@ -1,7 +1,5 @@
 //! `ratchet workflows`
 
-use std::fmt::Write as _;
-
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::flow::{EdgeState, Workflow};
@@ -10,26 +8,17 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::output::table;
+use crate::paging::{Pages, more};
 use crate::session::Session;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List workflows, newest first
-    List(Listing),
+    List(Pages),
     /// Show one workflow: its steps, its edges, and what came of them
     Show(Which),
     /// Cancel every step that has not ended
     Cancel(Which),
-}
-
-#[derive(Args)]
-pub(crate) struct Listing {
-    /// How many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Only those older than this one: where the last page ended
-    #[arg(long, value_name = "ID")]
-    after: Option<JobId>,
 }
 
 #[derive(Args)]
@@ -41,7 +30,7 @@ pub(crate) struct Which {
 pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
     let client = session.client().await?;
     match command {
-        Command::List(listing) => list(session, &client, listing).await,
+        Command::List(pages) => list(session, &client, &pages).await,
         Command::Show(which) => {
             let Some(workflow) = find(&client, which.id).await? else { return Ok(missing(which.id)) };
             session.output.show(&Shown { state: workflow.state(), workflow }, |shown| page(&shown.workflow))?;
@@ -102,8 +91,9 @@ fn missing(id: JobId) -> Exit {
     Exit::NotFound
 }
 
-async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Exit> {
-    let ids = client.workflows(listing.after.map(JobCursor), usize::from(listing.limit)).await?;
+async fn list(session: &Session, client: &Client, pages: &Pages) -> Result<Exit> {
+    let (after, limit) = pages.ask();
+    let ids = client.workflows(after, limit).await?;
     let mut items = Vec::with_capacity(ids.items.len());
     for id in ids.items {
         let Some(workflow) = client.workflow_graph(id).await? else { continue };
@@ -126,11 +116,8 @@ async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Ex
             let ended = format!("{}/{}", one.ended, one.steps);
             [one.id.to_string(), one.state.as_str().to_owned(), one.first.clone(), ended, one.failed.to_string()]
         });
-        let mut text = table(&["ID", "STATE", "FIRST STEP", "ENDED", "FAILURES"], 2, rows);
-        if let Some(JobCursor(last)) = list.next {
-            let _ = write!(text, "\n\nMore: --after {last}");
-        }
-        text
+        let text = table(&["ID", "STATE", "FIRST STEP", "ENDED", "FAILURES"], 2, rows);
+        text + &more(list.next)
     })?;
     Ok(Exit::Done)
 }

@@ -1,7 +1,5 @@
 //! `ratchet jobs list`
 
-use std::fmt::Write as _;
-
 use anyhow::Result;
 use clap::Args;
 use ratchet::{BusinessKey, InvalidInput, JobCursor, JobFilter, JobId, JobState, Kind, QueueName, Tag, Timestamp};
@@ -11,6 +9,7 @@ use serde::Serialize;
 use super::view::JobView;
 use crate::exit::Exit;
 use crate::output::table;
+use crate::paging::{Pages, more};
 use crate::queues::queue_name;
 use crate::session::Session;
 use crate::times;
@@ -35,12 +34,8 @@ pub(crate) struct Filter {
     /// Only the children of this batch or schedule
     #[arg(long, value_name = "ID")]
     parent: Option<JobId>,
-    /// At most so many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// The page that follows this job; each page names the next
-    #[arg(long, value_name = "ID")]
-    after: Option<JobId>,
+    #[command(flatten)]
+    pages: Pages,
 }
 
 fn kind(text: &str) -> Result<Kind, InvalidInput> {
@@ -62,10 +57,11 @@ struct PageView {
 }
 
 pub(super) async fn run(session: &Session, filter: Filter) -> Result<Exit> {
-    let Filter { state, kind, queue, tag, business_key, parent, limit, after } = filter;
+    let Filter { state, kind, queue, tag, business_key, parent, pages } = filter;
     let client = session.client().await?;
     let filter = JobFilter { states: state, kind, queue, tag, business_key, parent };
-    let page = client.list(&filter, after.map(JobCursor), usize::from(limit)).await?;
+    let (after, limit) = pages.ask();
+    let page = client.list(&filter, after, limit).await?;
     let now = client.store().database_time().await?;
     let page = PageView {
         items: page.items.into_iter().map(JobView::from).collect(),
@@ -83,11 +79,7 @@ fn listed(page: &PageView, now: Timestamp) -> String {
         let tries = format!("{}/{}", job.attempts, job.max_retries.saturating_add(1));
         [job.id.to_string(), job.state.to_string(), job.kind.to_string(), tries, when(job, now)]
     });
-    let mut text = table(&["ID", "STATE", "KIND", "TRY", "WHEN"], 2, rows);
-    if let Some(next) = page.next {
-        let _ = write!(text, "\n\nMore: --after {next}");
-    }
-    text
+    table(&["ID", "STATE", "KIND", "TRY", "WHEN"], 2, rows) + &more(page.next.map(JobCursor))
 }
 
 /// When it runs, since when it runs, or when it ended.

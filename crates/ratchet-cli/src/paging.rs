@@ -1,0 +1,27 @@
+//! Lists, a page at a time.
+
+use clap::Args;
+use ratchet::{JobCursor, JobId};
+
+/// Which page of a list.
+#[derive(Args)]
+pub(crate) struct Pages {
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// The page that follows this one; each page names the next
+    #[arg(long, value_name = "ID")]
+    after: Option<JobId>,
+}
+
+impl Pages {
+    /// Where the page begins, and how long it is.
+    pub(crate) fn ask(&self) -> (Option<JobCursor>, usize) {
+        (self.after.map(JobCursor), usize::from(self.limit))
+    }
+}
+
+/// The last line of a page that another one follows.
+pub(crate) fn more(next: Option<JobCursor>) -> String {
+    next.map(|JobCursor(last)| format!("\n\nMore: --after {last}")).unwrap_or_default()
+}
