@@ -11,7 +11,7 @@ use crate::json::JsonText;
 use crate::name::{BusinessKey, Kind, QueueName};
 use crate::outcome::ErrorReport;
 use crate::priority::Priority;
-use crate::record::AttemptRecord;
+use crate::record::{AttemptRecord, JobRecord};
 use crate::spec::{JobType, NewJob};
 use crate::transition::Event;
 
@@ -170,6 +170,21 @@ pub struct Followed {
     pub business_key: Option<BusinessKey>,
     /// What became of it.
     pub what: FollowedBy,
+}
+
+impl Followed {
+    /// What became of this job.
+    pub fn of(job: &JobRecord, what: FollowedBy) -> Self {
+        Self {
+            id: job.id,
+            kind: job.spec.kind.clone(),
+            queue: job.spec.queue.clone(),
+            job_type: job.job_type,
+            priority: job.spec.priority,
+            business_key: job.business_key.clone(),
+            what,
+        }
+    }
 }
 
 /// What became of a job because others ended.

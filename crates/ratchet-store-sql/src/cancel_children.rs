@@ -86,15 +86,7 @@ async fn cancel(conn: &mut dyn Conn, batch: JobId, jobs: &[&JobRecord]) -> Resul
             result: None,
             business_key: job.business_key.as_ref().map(AsRef::as_ref),
         });
-        followed.push(Followed {
-            id: job.id,
-            kind: job.spec.kind.clone(),
-            queue: job.spec.queue.clone(),
-            job_type: job.job_type,
-            priority: job.spec.priority,
-            business_key: job.business_key.clone(),
-            what: FollowedBy::Canceled { because: batch },
-        });
+        followed.push(Followed::of(job, FollowedBy::Canceled { because: batch }));
     }
     finish(conn, &finished).await?;
     let blamed: Vec<(JobId, JobId)> = jobs.iter().map(|job| (job.id, batch)).collect();

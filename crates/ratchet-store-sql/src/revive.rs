@@ -79,15 +79,7 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
         ]);
     })
     .await?;
-    let followed = |(job, ..): &(&JobRecord, JobState, u32, Flow)| Followed {
-        id: job.id,
-        kind: job.spec.kind.clone(),
-        queue: job.spec.queue.clone(),
-        job_type: job.job_type,
-        priority: job.spec.priority,
-        business_key: job.business_key.clone(),
-        what: FollowedBy::Revived,
-    };
+    let followed = |(job, ..): &(&JobRecord, JobState, u32, Flow)| Followed::of(job, FollowedBy::Revived);
     Ok(revived.iter().map(followed).collect())
 }
 

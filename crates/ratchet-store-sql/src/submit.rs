@@ -433,14 +433,7 @@ impl Taken {
 
     /// Decides about one unit; one whose jobs belong together is a whole.
     fn decide_unit<'a>(&mut self, unit: &'a SubmitUnit, accepted: &mut Vec<&'a NewJob>) -> SubmitOutcome {
-        let is_new = !unit.jobs.iter().any(|job| self.ids.contains(&job.id));
-        if unit.is_one_thing()
-            && is_new
-            && let Some(owner) = unit.jobs.iter().find_map(|job| self.owner(job))
-        {
-            return Ok(vec![Submitted::Existing(owner); unit.jobs.len()]);
-        }
-        if let Some(owner) = unit.head().filter(|head| !self.ids.contains(&head.id)).and_then(|head| self.owner(head)) {
+        if let Some(owner) = unit.stand_in(|job| self.ids.contains(&job.id), |job| self.owner(job)) {
             return Ok(vec![Submitted::Existing(owner); unit.jobs.len()]);
         }
         self.decide(unit.jobs.iter(), accepted)

@@ -122,17 +122,16 @@ fn counted_of(id: JobId, total: i64, fields: &mut Fields<'_>) -> Result<Counted,
     Ok(Counted::new(id, counts, fields.opt_int("progress_every")?, fields.opt_int("next_progress")?))
 }
 
-// What the general way does in four statements and four round trips: the row that still matches goes, its end is written,
-// its key is free, its attempt is recorded. The state is compared so that the planner does not think of the index of what
-// runs: rows are found by their keys.
 const _: () = assert!(
     Flow::DEPENDANTS.with(Flow::BATCH).bits() == 33 && Flow::BATCH_CHILD.bits() == 16,
     "the statement below spells the flags"
 );
 
+// What the general way does in four statements and four round trips: the row that still matches goes, its end is written,
+// its key is free, its attempt is recorded. The state is compared so that the planner does not think of the index of what
+// runs: rows are found by their keys.
 // Children are counted for their batches in the same statement, in the order of these: a busy batch costs a turn no round
 // trip more.
-
 const SUCCEED: Stmt = Stmt::only_postgres(
     "writing successes",
     "WITH how AS MATERIALIZED (SELECT ?::boolean AS counts), \

@@ -91,7 +91,7 @@ impl BatchStore for MemoryStore {
         for child in children {
             // One that is paused after its failure has been counted.
             if let Some(done) = tables.cancel(child, now, |job| job.canceled_because = Some(id))? {
-                canceled.push(super::flow::followed(&done.job, FollowedBy::Canceled { because: id }));
+                canceled.push(Followed::of(&done.job, FollowedBy::Canceled { because: id }));
                 canceled.extend(done.followed);
             }
         }
@@ -164,7 +164,7 @@ impl Tables {
         let Some((_, parent)) = self.transition(id, Event::Release)? else { return Ok(Vec::new()) };
         parent.waits_for = 0;
         parent.due_at_release(now);
-        Ok(vec![super::flow::followed(parent, FollowedBy::Released)])
+        Ok(vec![Followed::of(parent, FollowedBy::Released)])
     }
 
     /// Takes the failure of a child back that is retried.

@@ -53,7 +53,7 @@ impl Tables {
             Fate::Waits(left) => {
                 let Some(job) = self.jobs.get_mut(&id) else { return Ok(None) };
                 (job.waits_for, job.flow) = (left.waits_for, left.flow);
-                let reached = limit_begins(left).then(|| followed(job, FollowedBy::Awaiting));
+                let reached = limit_begins(left).then(|| Followed::of(job, FollowedBy::Awaiting));
                 self.begin_limit(id, now);
                 return Ok(reached);
             }
@@ -78,7 +78,7 @@ impl Tables {
             }
             FollowedBy::Awaiting | FollowedBy::Signaled | FollowedBy::Revived => {}
         }
-        let followed = followed(job, what);
+        let followed = Followed::of(job, what);
         if let FollowedBy::Failed { error } = &followed.what {
             self.failed_unrun(id, &ErrorReport::new("Condition", error), now)?;
         }
@@ -121,7 +121,7 @@ impl Tables {
                 (job.waits_for, job.flow) = (waits_for, flow);
                 job.canceled_because = None;
                 job.terminated_at = None;
-                revived.push(followed(job, FollowedBy::Revived));
+                revived.push(Followed::of(job, FollowedBy::Revived));
                 self.await_again(id, now);
             }
         }
@@ -163,17 +163,5 @@ impl JobRecord {
     pub(super) fn due_at_release(&mut self, now: Timestamp) {
         let due = self.release_delay.map_or(now, |delay| to_micros(later(now, delay)));
         self.scheduled_time = self.scheduled_time.max(due);
-    }
-}
-
-pub(super) fn followed(job: &JobRecord, what: FollowedBy) -> Followed {
-    Followed {
-        id: job.id,
-        kind: job.spec.kind.clone(),
-        queue: job.spec.queue.clone(),
-        job_type: job.job_type,
-        priority: job.spec.priority,
-        business_key: job.business_key.clone(),
-        what,
     }
 }

@@ -63,16 +63,8 @@ impl Tables {
     /// Stores all jobs of a unit, or none.
     pub(super) fn submit_unit(&mut self, unit: &SubmitUnit, now: Timestamp) -> SubmitOutcome {
         let SubmitUnit { jobs, edges, batch } = unit;
-        if unit.is_one_thing()
-            && !jobs.iter().any(|job| self.jobs.contains_key(&job.id))
-            && let Some(first) = jobs.iter().find_map(|job| self.first_with_idempotency_key(job))
-        {
-            return Ok(vec![Submitted::Existing(first); jobs.len()]);
-        }
-        if let Some(head) = unit.head()
-            && !self.jobs.contains_key(&head.id)
-            && let Some(first) = self.first_with_idempotency_key(head)
-        {
+        let is_stored = |job: &NewJob| self.jobs.contains_key(&job.id);
+        if let Some(first) = unit.stand_in(is_stored, |job| self.first_with_idempotency_key(job)) {
             return Ok(vec![Submitted::Existing(first); jobs.len()]);
         }
         let mut answers = Vec::with_capacity(jobs.len());

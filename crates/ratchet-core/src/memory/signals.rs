@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::batches::Tallies;
-use super::flow::followed;
 use super::{MemoryStore, Tables, to_micros};
 use crate::clock::later;
 use crate::error::{ErrorKind, StoreError};
@@ -100,12 +99,12 @@ impl Tables {
         let left = signaled(job.waiting());
         (job.waits_for, job.flow) = (left.waits_for, left.flow);
         if left.waits_for > 0 {
-            return Ok(Some(followed(job, FollowedBy::Signaled)));
+            return Ok(Some(Followed::of(job, FollowedBy::Signaled)));
         }
         let Some((_, job)) = self.transition(id, Event::Release)? else { return Ok(None) };
         job.flow = job.flow.at_rest();
         job.due_at_release(now);
-        Ok(Some(followed(job, FollowedBy::Released)))
+        Ok(Some(Followed::of(job, FollowedBy::Released)))
     }
 
     /// Keeps a signal for a job to come, if it is to be kept and none is kept already.
