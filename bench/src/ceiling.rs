@@ -8,31 +8,48 @@ use crate::figures::{micros, per_job, rate};
 use crate::raw::{Lane, Raw, RawJob, Take};
 use crate::site::Site;
 
+/// Jobs in the tables before single submits are timed: a small table grows by a page at a time, each with a sync of its own.
+pub(crate) const FILLED: usize = 10_000;
+
 /// One row in one table and a commit each, on so many connections at once.
-pub(crate) async fn submit_single(site: &dyn Site, jobs: usize, connections: usize) -> Result<f64> {
-    let address = site.fresh("raw").await?;
-    let mut tasks = Vec::new();
-    for _ in 0..connections {
-        let mut raw = site.raw(&address).await?;
-        raw.insert_single(&RawJob::noops(1)[0]).await?;
-        tasks.push((raw, RawJob::noops(jobs / connections)));
+pub(crate) struct Singles {
+    connections: Vec<Box<dyn Raw>>,
+}
+
+impl Singles {
+    pub(crate) async fn open(site: &dyn Site, connections: usize) -> Result<Self> {
+        let address = site.fresh("raw").await?;
+        let mut opened = Vec::new();
+        for _ in 0..connections {
+            let mut raw = site.raw(&address).await?;
+            raw.insert_single(&RawJob::noops(1)[0]).await?;
+            opened.push(raw);
+        }
+        fill(&mut *opened[0], FILLED, FILLED / 10).await?;
+        Ok(Self { connections: opened })
     }
-    let begun = Instant::now();
-    let tasks: Vec<_> = tasks
-        .into_iter()
-        .map(|(mut raw, jobs)| {
-            tokio::spawn(async move {
-                for job in &jobs {
-                    raw.insert_single(job).await?;
-                }
-                anyhow::Ok(())
+
+    /// How long so many jobs take.
+    pub(crate) async fn submit(&mut self, jobs: usize) -> Result<Duration> {
+        let each = jobs / self.connections.len();
+        let work: Vec<_> = self.connections.drain(..).map(|raw| (raw, RawJob::noops(each))).collect();
+        let begun = Instant::now();
+        let tasks: Vec<_> = work
+            .into_iter()
+            .map(|(mut raw, jobs)| {
+                tokio::spawn(async move {
+                    for job in &jobs {
+                        raw.insert_single(job).await?;
+                    }
+                    anyhow::Ok(raw)
+                })
             })
-        })
-        .collect();
-    for task in tasks {
-        task.await??;
+            .collect();
+        for task in tasks {
+            self.connections.push(task.await??);
+        }
+        Ok(begun.elapsed())
     }
-    Ok(rate(jobs, begun.elapsed()))
 }
 
 /// Hot and cold rows, so many jobs a commit, on one connection.

@@ -89,6 +89,5 @@ async fn request(store: &dyn Store, kinds: usize) -> Result<ClaimRequest> {
 }
 
 fn put_back(fence: ratchet_core::Fence) -> Settlement {
-    let change = Change::Defer { delay: std::time::Duration::ZERO };
-    Settlement { fence, change, attempt: None, new_jobs: Vec::new(), maybe_applied: false }
+    Settlement::of(fence, Change::Defer { delay: std::time::Duration::ZERO })
 }

@@ -7,6 +7,7 @@ use ratchet::{Client, Failure, Job, JobContext, Ratchet, Requirement};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::ceiling::FILLED;
 use crate::figures::{micros, per_job, rate};
 use crate::raw::NOOP;
 use crate::site::{Counts, Opened, Site};
@@ -44,25 +45,38 @@ impl Job for Stamp {
 }
 
 /// So many callers, each submitting one job after the other.
-pub(crate) async fn submit(site: &dyn Site, jobs: usize, callers: usize) -> Result<f64> {
-    let client = client_of(&fresh(site).await?);
-    client.enqueue(Noop { n: 0 }).submit().await?;
-    let begun = Instant::now();
-    let tasks: Vec<_> = (0..callers)
-        .map(|caller| {
-            let client = client.clone();
-            tokio::spawn(async move {
-                for n in (caller..jobs).step_by(callers) {
-                    client.enqueue(Noop { n: n as u64 }).submit().await?;
-                }
-                anyhow::Ok(())
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await??;
+pub(crate) struct Callers {
+    client: Client,
+    callers: usize,
+}
+
+impl Callers {
+    pub(crate) async fn open(site: &dyn Site, callers: usize) -> Result<Self> {
+        let client = client_of(&fresh(site).await?);
+        fill(&client, FILLED, FILLED / 10).await?;
+        client.enqueue(Noop { n: 0 }).submit().await?;
+        Ok(Self { client, callers })
     }
-    Ok(rate(jobs, begun.elapsed()))
+
+    /// How long so many jobs take.
+    pub(crate) async fn submit(&self, jobs: usize) -> Result<Duration> {
+        let begun = Instant::now();
+        let tasks: Vec<_> = (0..self.callers)
+            .map(|caller| {
+                let (client, callers) = (self.client.clone(), self.callers);
+                tokio::spawn(async move {
+                    for n in (caller..jobs).step_by(callers) {
+                        client.enqueue(Noop { n: n as u64 }).submit().await?;
+                    }
+                    anyhow::Ok(())
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await??;
+        }
+        Ok(begun.elapsed())
+    }
 }
 
 pub(crate) async fn submit_bulk(site: &dyn Site, jobs: usize, together: usize) -> Result<f64> {

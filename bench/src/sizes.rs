@@ -33,7 +33,7 @@ impl Sizes {
     };
     pub(crate) const QUICK: Self = Self {
         rounds: 3,
-        single: 300,
+        single: 600,
         callers_64: 6_000,
         bulk: 20_000,
         drain: 6_000,

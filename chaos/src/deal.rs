@@ -32,6 +32,8 @@ pub enum Work {
     Block(u64),
     /// The same as a sleep, but fails if a node has died while it ran it.
     FailAfterCrash(u64),
+    /// Succeeds if the signal that it awaited says its number.
+    Signaled,
 }
 
 impl Work {
@@ -79,6 +81,12 @@ impl Job for Deal {
                     return Err(Failure::new("a node died of it"));
                 }
                 wait(ms).await;
+            }
+            Work::Signaled => {
+                let says = ctx.signal().and_then(|signal| signal.payload.decode().ok());
+                if says != Some(self.serial) {
+                    return Err(Failure::new(format!("its signal says {says:?}")));
+                }
             }
         }
         record.add(Deed::Ended(run));

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use ratchet::{Ratchet, Store};
+use ratchet::{AlwaysAdmit, Ratchet, Store};
 use ratchet_chaos::book::{Book, Ledger};
 use ratchet_chaos::broken::{Broken, BrokenStore};
 use ratchet_chaos::deal::{Deal, Nothing, Tally};
+use ratchet_chaos::errand::Errand;
 use ratchet_chaos::record::Record;
 use ratchet_chaos::{said, stall};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -44,6 +45,9 @@ struct Args {
     /// Dies right after so many calls of the store that changed something.
     #[arg(long, conflicts_with = "broken")]
     dies_after: Option<u64>,
+    /// What it does beside running jobs, once it is ready.
+    #[arg(long, value_parser = Errand::from_arg)]
+    errand: Option<Errand>,
     /// Where to write, at the end, which jobs of the kind `nothing` it ran.
     #[arg(long)]
     tally: Option<PathBuf>,
@@ -78,9 +82,14 @@ async fn main() -> anyhow::Result<()> {
         .reconcile(ms(args.reconcile_ms))
         .rescue_scan(ms(args.scan_ms.unwrap_or(args.grace_ms / 5)))
         .store_deadline(ms(args.store_deadline_ms))
+        // One kind stands for all sorts of work, and much of it fails because it is told to.
+        .resilience_strategy(AlwaysAdmit)
         .start()
         .await?;
     println!("ready {}", ratchet.node_id());
+    if let Some(errand) = args.errand {
+        errand.run(&ratchet).await?;
+    }
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         match line.as_str() {

@@ -2,13 +2,30 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use ratchet::NodeId;
+
+/// A node that ended before it was ready.
+#[derive(Debug, thiserror::Error)]
+#[error("the node ended before it was ready: {0}")]
+pub struct NotReady(ExitStatus);
+
+impl NotReady {
+    /// Whether its process has aborted itself.
+    pub fn has_aborted(&self) -> bool {
+        aborted(self.0)
+    }
+}
+
+fn aborted(status: ExitStatus) -> bool {
+    status.signal() == Some(Signal::SIGABRT as i32)
+}
 
 /// A node in a process of its own; a drop kills it.
 #[derive(Debug)]
@@ -24,7 +41,7 @@ impl Node {
     /// Starts `chaos-node`, from this command, on a database and with a record; returns when it runs.
     ///
     /// # Errors
-    /// If it ends before, as it does when the database is away.
+    /// [`NotReady`] if it ends before, as it does when the database is away.
     pub fn start(mut command: Command, database: &str, record: &Path, args: &[&str]) -> Result<Self> {
         command.arg("--database").arg(database).arg("--record").arg(record).args(args);
         let mut child =
@@ -35,7 +52,7 @@ impl Node {
         let read = stdout.read_line(&mut ready);
         let Some(id) = ready.trim().strip_prefix("ready ").filter(|_| read.is_ok()) else {
             let _ = child.kill();
-            anyhow::bail!("the node ended before it was ready: {}", child.wait()?);
+            return Err(NotReady(child.wait()?).into());
         };
         let id = id.parse()?;
         Ok(Self { child, stdin, stdout, id })
@@ -68,6 +85,16 @@ impl Node {
     /// Whether its process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// Whether its process has aborted itself.
+    ///
+    /// # Errors
+    /// If it has ended in another way: this was no death that was meant.
+    pub fn has_aborted(&mut self) -> Result<bool> {
+        let Some(status) = self.child.try_wait()? else { return Ok(false) };
+        ensure!(aborted(status), "the node ended with {status}");
+        Ok(true)
     }
 
     /// What it has counted.

@@ -33,6 +33,11 @@ impl Site {
     }
 
     pub(crate) fn node_with(&self, args: &[&str]) -> Node {
+        self.try_node_with(args).unwrap()
+    }
+
+    /// A node that may end before it is ready.
+    pub(crate) fn try_node_with(&self, args: &[&str]) -> anyhow::Result<Node> {
         self.start(Command::new(env!("CARGO_BIN_EXE_chaos-node")), args)
     }
 
@@ -43,20 +48,40 @@ impl Site {
         let script = format!("trap '' XFSZ; ulimit -S -f {}; exec \"$0\" \"$@\"", bytes.div_ceil(1_024));
         command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_chaos-node"));
         // Heartbeats fail too; this is not about them.
-        self.start(command, &["--heartbeat-ms", "2000", "--grace-ms", "120000"])
+        self.start(command, &["--heartbeat-ms", "2000", "--grace-ms", "120000"]).unwrap()
     }
 
-    fn start(&self, command: Command, args: &[&str]) -> Node {
-        Node::start(command, self.database.to_str().unwrap(), &self.record, args).unwrap()
+    fn start(&self, command: Command, args: &[&str]) -> anyhow::Result<Node> {
+        Node::start(command, self.database.to_str().unwrap(), &self.record, args)
+    }
+
+    pub(crate) fn lines(&self) -> Vec<record::Line> {
+        record::read(&self.record)
     }
 
     /// Every begin.
     pub(crate) fn begun(&self) -> Vec<Run> {
+        self.begun_at().into_iter().map(|(_, run)| run).collect()
+    }
+
+    /// Every begin, with its time in microseconds.
+    fn begun_at(&self) -> Vec<(i64, Run)> {
         let begun = |line: record::Line| match line.deed {
-            Deed::Began(run) => Some(run),
+            Deed::Began(run) => Some((line.at, run)),
             _ => None,
         };
-        record::read(&self.record).into_iter().filter_map(begun).collect()
+        self.lines().into_iter().filter_map(begun).collect()
+    }
+
+    /// How often one of these jobs was begun though its success was written: never, whoever dies. (One that was just
+    /// claimed may begin after it was cancelled.)
+    pub(crate) fn begun_after_success(&self, jobs: &[JobRecord]) -> usize {
+        let ended = jobs.iter().filter(|job| job.state == JobState::Succeeded);
+        let ends: HashMap<JobId, i64> =
+            ended.filter_map(|job| Some((job.id, job.terminated_at?.as_microsecond()))).collect();
+        // The store's times are cut to milliseconds.
+        let late = |(at, run): &(i64, Run)| ends.get(&run.job).is_some_and(|end| *at > end + 1_000);
+        self.begun_at().iter().filter(|begun| late(begun)).count()
     }
 
     /// How many times each job was begun.

@@ -1,6 +1,8 @@
 //! The `ratchet` command. It holds no SQL and no rules: it asks the client and shows what it says.
 
+mod archive;
 mod batches;
+mod dead_letters;
 mod demo;
 mod exit;
 mod jobs;
@@ -9,6 +11,7 @@ mod nodes;
 mod output;
 mod paging;
 mod queues;
+mod resources;
 mod schedules;
 mod session;
 mod signal;
@@ -58,10 +61,21 @@ enum Command {
     /// Look at jobs and steer them
     #[command(subcommand)]
     Jobs(jobs::Command),
+    /// Look through the dead letter queue, retry and purge it
+    #[command(subcommand, visible_alias = "dlq")]
+    DeadLetters(dead_letters::Command),
+    /// Archive jobs that ended long ago, and delete what was archived long ago
+    #[command(subcommand)]
+    Archive(archive::Command),
     /// List queues, or pause and resume one
     Queues {
         #[command(subcommand)]
         command: Option<queues::Command>,
+    },
+    /// List resources that limit how many jobs run at once, or set and remove a limit
+    Resources {
+        #[command(subcommand)]
+        command: Option<resources::Command>,
     },
     /// Look at schedules and steer them
     #[command(subcommand)]
@@ -96,7 +110,10 @@ async fn run(session: &Session, command: Command) -> Result<Exit> {
         Command::Demo { node: false } => demo::run(session).await,
         Command::Migrate => migrate::run(session).await,
         Command::Jobs(command) => jobs::run(session, command).await,
+        Command::DeadLetters(command) => dead_letters::run(session, command).await,
+        Command::Archive(command) => archive::run(session, command).await,
         Command::Queues { command } => queues::run(session, command).await,
+        Command::Resources { command } => resources::run(session, command).await,
         Command::Schedules(command) => schedules::run(session, command).await,
         Command::Batches(command) => batches::run(session, command).await,
         Command::Workflows(command) => workflows::run(session, command).await,

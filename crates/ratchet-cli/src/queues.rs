@@ -2,15 +2,18 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use ratchet::{InvalidInput, JobState, QueueName, QueueRecord};
+use ratchet::{InvalidInput, JobState, QueueHealth, QueueName, QueueRecord};
 use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::output::table;
 use crate::session::Session;
+use crate::times;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Show how every queue is: what waits and for how long, what runs, how it went lately
+    Health,
     /// Let no node claim from the queue; jobs that run go on
     Pause(Queue),
     /// Let the queue's jobs be claimed again
@@ -32,6 +35,8 @@ struct Steered {
     name: QueueName,
     paused: bool,
     changed: bool,
+    /// Whether it had neither jobs nor a pause before.
+    unknown: bool,
 }
 
 pub(crate) async fn run(session: &Session, command: Option<Command>) -> Result<Exit> {
@@ -42,18 +47,27 @@ pub(crate) async fn run(session: &Session, command: Option<Command>) -> Result<E
             session.output.show(&queues, |queues| listed(queues))?;
             return Ok(Exit::Done);
         }
+        Some(Command::Health) => {
+            let health = client.queue_health().await?;
+            session.output.show(&health, |health| healthy(health))?;
+            return Ok(Exit::Done);
+        }
         Some(Command::Pause(Queue { name })) => {
+            // A queue is a name, which may be paused before its first job; but mostly it is a slip of the pen.
+            let unknown = !client.queues().await?.iter().any(|queue| queue.name == name);
             let changed = client.pause_queue(&name).await?;
-            Steered { name, paused: true, changed }
+            Steered { name, paused: true, changed, unknown }
         }
         Some(Command::Resume(Queue { name })) => {
             let changed = client.resume_queue(&name).await?;
-            Steered { name, paused: false, changed }
+            Steered { name, paused: false, changed, unknown: false }
         }
     };
-    session.output.show(&steered, |Steered { name, paused, changed }| {
+    session.output.show(&steered, |Steered { name, paused, changed, unknown }| {
         let word = if *paused { "paused" } else { "resumed" };
-        if *changed {
+        if *changed && *unknown {
+            format!("{word} queue {name}, which has no live jobs; `ratchet queues` lists those that have")
+        } else if *changed {
             format!("{word} queue {name}")
         } else {
             format!("queue {name}: nothing to change, {word} already")
@@ -75,5 +89,30 @@ fn listed(queues: &[QueueRecord]) -> String {
         row.extend(states.iter().map(|state| queue.live.get(state).copied().unwrap_or(0).to_string()));
         row
     });
+    table(&header, 0, rows)
+}
+
+fn healthy(queues: &[QueueHealth]) -> String {
+    if queues.is_empty() {
+        return "No queue has jobs that wait, run or ended lately, or is paused.".to_owned();
+    }
+    let rows = queues.iter().map(|queue| {
+        let recent = queue.recent;
+        let ended = recent.succeeded + recent.failed;
+        let of_ended = |text: String| if ended == 0 { String::new() } else { text };
+        vec![
+            queue.queue.to_string(),
+            if queue.paused { "paused" } else { "open" }.to_owned(),
+            queue.waiting.to_string(),
+            queue.oldest_wait.map(times::duration).unwrap_or_default(),
+            queue.running.to_string(),
+            of_ended(format!("{:.1}", recent.per_minute)),
+            of_ended(format!("{} of {ended}", recent.failed)),
+            of_ended(format!("{} / {}", times::duration(recent.wait.p50), times::duration(recent.wait.p99))),
+            of_ended(format!("{} / {}", times::duration(recent.run.p50), times::duration(recent.run.p99))),
+        ]
+    });
+    let (running, failed) = (JobState::Running.as_str(), JobState::Failed.as_str());
+    let header = ["QUEUE", "CLAIMS", "DEPTH", "OLDEST", running, "A MINUTE", failed, "WAIT P50/P99", "RUN P50/P99"];
     table(&header, 0, rows)
 }

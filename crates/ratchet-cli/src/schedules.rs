@@ -33,6 +33,12 @@ pub(crate) struct Listing {
     /// Only with this tag
     #[arg(long, value_parser = tag)]
     tag: Option<Tag>,
+    /// Only the one with this business key
+    #[arg(long, value_name = "KEY", value_parser = business_key)]
+    business_key: Option<BusinessKey>,
+    /// How many of the next fires of each, with --json
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    next: u16,
     #[command(flatten)]
     pages: Pages,
 }
@@ -81,9 +87,16 @@ struct View {
     next_fires: Vec<Timestamp>,
 }
 
+impl View {
+    fn new(record: RecurringRecord, count: u16) -> Self {
+        let next_fires = if record.paused { Vec::new() } else { record.next_fires(usize::from(count)) };
+        Self { record, next_fires }
+    }
+}
+
 #[derive(Serialize)]
 struct List {
-    items: Vec<RecurringRecord>,
+    items: Vec<View>,
     next: Option<JobCursor>,
 }
 
@@ -102,8 +115,7 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
         Command::Show(show) => {
             let Some(record) = client.find_schedule(show.id).await? else { return Ok(missing(show.id)) };
             let now = client.store().database_time().await?;
-            let next_fires = if record.paused { Vec::new() } else { record.next_fires(usize::from(show.next)) };
-            session.output.show(&View { record, next_fires }, |view| page(view, now))?;
+            session.output.show(&View::new(record, show.next), |view| page(view, now))?;
             Ok(Exit::Done)
         }
         Command::Pause(which) => {
@@ -123,16 +135,17 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
 }
 
 async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Exit> {
-    let filter = RecurringFilter { tag: listing.tag, ..RecurringFilter::default() };
+    let filter = RecurringFilter { tag: listing.tag, business_key: listing.business_key, declared: None };
     let (after, limit) = listing.pages.ask();
     let page = client.schedules(&filter, after, limit).await?;
     let now = client.store().database_time().await?;
-    let list = List { items: page.items, next: page.next };
+    let items = page.items.into_iter().map(|record| View::new(record, listing.next)).collect();
+    let list = List { items, next: page.next };
     session.output.show(&list, |list| {
         if list.items.is_empty() {
             return "There are no schedules.".to_owned();
         }
-        let rows = list.items.iter().map(|one| {
+        let rows = list.items.iter().map(|View { record: one, .. }| {
             [
                 one.id.to_string(),
                 one.spec.kind.to_string(),

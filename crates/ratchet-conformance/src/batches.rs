@@ -302,7 +302,7 @@ pub(crate) async fn a_cancelled_batch_takes_its_children_along_in_portions(bench
             break;
         }
     }
-    assert_eq!(portions, [2, 2, 1], "two at a time, and the last is the last");
+    assert_eq!(portions, [2, 1, 2], "two are looked at at a time, and the last is the last");
     assert_eq!(counts(&bench, id).await, [6, 1, 0, 5]);
     assert_eq!(bench.settle(success(&running)).await, Settled::Conflict);
     assert_eq!(bench.job(children[5]).await.canceled_because, Some(id));

@@ -301,7 +301,8 @@ pub(crate) fn ids(claims: &[Claim]) -> Vec<JobId> {
 
 // Settlements as `decide` would make them.
 
-pub(crate) fn success(claim: &Claim) -> Settlement {
+/// That an attempt succeeded without a result.
+pub fn success(claim: &Claim) -> Settlement {
     success_with(claim, None)
 }
 
@@ -353,7 +354,8 @@ fn settlement(claim: &Claim, change: Change, status: AttemptStatus, error: Optio
         error_class: error.map(|error| error.class().to_owned()),
         error: error.map(|error| error.text().to_owned()),
     };
-    Settlement { fence: claim.fence, change, attempt: Some(attempt), new_jobs: Vec::new(), maybe_applied: false }
+    let ends_permit = claim.job.spec.resource.is_some();
+    Settlement { attempt: Some(attempt), ends_permit, ..Settlement::of(claim.fence, change) }
 }
 
 /// The same settlement by another right.

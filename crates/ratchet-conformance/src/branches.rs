@@ -96,6 +96,22 @@ pub(crate) async fn a_claim_carries_what_came_of_the_jobs_before(bench: Bench) {
     assert_eq!((claimed[0].inputs[0].kind.as_str(), claimed[0].inputs[0].state), (KIND, Succeeded));
 }
 
+pub(crate) async fn a_parent_that_is_live_again_is_no_input(bench: Bench) {
+    let plan = Plan::of(3).edge(0, 2, Condition::Finished).edge(1, 2, Condition::Finished);
+    let steps = plan.submit(&bench).await;
+    for parent in claims(&bench, &steps[..2]).await {
+        bench.fail(&parent, "boom").await;
+    }
+    // It has begun, and so goes on.
+    let begun = claims(&bench, &steps[2..]).await;
+    bench.reschedule(&begun[0], std::time::Duration::ZERO).await;
+    bench.store.retry(steps[0]).await.unwrap().unwrap();
+    let claimed = claims(&bench, &[steps[0], steps[2]]).await;
+    let last = claimed.iter().find(|claim| claim.job.id == steps[2]).unwrap();
+    let inputs: Vec<_> = last.inputs.iter().map(|input| input.job_id).collect();
+    assert_eq!(inputs, steps[1..2], "what the first comes to is open again");
+}
+
 /// JSON is kept by value.
 fn same(a: Option<&JsonText>, b: Option<&JsonText>) -> bool {
     let parsed = |text: &JsonText| serde_json::from_str::<serde_json::Value>(text.as_str()).unwrap();

@@ -8,7 +8,7 @@ use ratchet_core::page::JobFilter;
 use ratchet_core::store::Submitted;
 
 use crate::batches::{Plan, ROUNDS, batch, claim_parents, claim_told, counts, extend, run_parent};
-use crate::bench::{Bench, assert_refused, business_key, new_id, success, work, work_with_key, works};
+use crate::bench::{Bench, assert_refused, business_key, new_id, success, work, work_once, work_with_key, works};
 
 pub(crate) async fn a_batch_without_children_is_through_at_once(bench: Bench) {
     let (id, _, _) = Plan::of(Vec::new()).submit(&bench).await;
@@ -102,6 +102,17 @@ pub(crate) async fn only_an_open_batch_takes_children(bench: Bench) {
     assert_refused(extend(&bench, new_id(), &child()).await, &ErrorKind::NotFound);
     assert_refused(bench.store.seal_batch(new_id()).await, &ErrorKind::NotFound);
     assert_eq!(counts(&bench, sealed).await[0], 1);
+}
+
+pub(crate) async fn children_that_others_stand_for_may_be_given_again_when_the_batch_is_sealed(bench: Bench) {
+    let first = bench.submit(work_once("once")).await;
+    let (id, _, _) = Plan::open().submit(&bench).await;
+    let child = vec![work_once("once")];
+    assert_eq!(extend(&bench, id, &child).await.unwrap(), [Submitted::Existing(first)]);
+    bench.store.seal_batch(id).await.unwrap();
+    assert_eq!(extend(&bench, id, &child).await.unwrap(), [Submitted::Existing(first)], "its answer was lost");
+    assert_refused(extend(&bench, new_id(), &child).await, &ErrorKind::NotFound);
+    assert_eq!(counts(&bench, id).await[0], 0);
 }
 
 pub(crate) async fn progress_is_told_once_for_each_threshold(bench: Bench) {

@@ -30,18 +30,24 @@ mod bench;
 mod branches;
 mod cases;
 
+mod archive;
 mod batches;
 mod claim;
 mod cluster;
 mod control;
+mod dead_letters;
+mod declarations;
 mod delete;
 mod effects;
 mod growth;
+mod insight;
+mod job_log;
 mod keys;
 mod leases;
 mod mailbox;
 mod next_due;
 mod order;
+mod permits;
 mod query;
 mod queues;
 mod races;
@@ -50,6 +56,7 @@ mod recurring;
 mod replace;
 mod retry;
 mod revivals;
+mod schedule_queues;
 mod settle;
 mod signals;
 mod submit;
@@ -60,7 +67,7 @@ mod workflows;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use bench::{Bench, Fixture};
+pub use bench::{Bench, Fixture, success};
 pub use cases::CASES;
 
 /// One thing that a store must do right.

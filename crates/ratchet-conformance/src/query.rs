@@ -2,7 +2,7 @@
 
 use ratchet_core::page::{JobFilter, PAGE_LIMIT_MAX};
 use ratchet_core::store::StateCounts;
-use ratchet_core::{ErrorKind, JobId, JobState, Kind, NewJob, Tag};
+use ratchet_core::{ErrorKind, JobId, JobState, Kind, NewJob, Principal, Tag};
 
 use crate::bench::{Bench, KIND, assert_refused, business_key, new_job, queue, work, work_with_key, works};
 
@@ -136,4 +136,22 @@ pub(crate) async fn jobs_are_counted_by_state(bench: Bench) {
         (JobState::Pending, 3),
     ]);
     assert_eq!(bench.store.count_by_state().await.unwrap(), expected, "states without jobs are left out");
+}
+
+pub(crate) async fn the_jobs_of_a_principal_are_counted_by_state(bench: Bench) {
+    let of = |name: &str| {
+        let mut job = work();
+        job.spec.principal = Some(Principal::new(name).unwrap());
+        job
+    };
+    let counts = async |name: &str| bench.store.count_by_state_of(&Principal::new(name).unwrap()).await.unwrap();
+    assert_eq!(counts("ann").await, StateCounts::new());
+    bench.failed(of("ann"), "boom").await;
+    bench.running(of("ann")).await;
+    let ids = bench.submit_each(vec![of("ann"), of("bob"), work(), of("ann"), of("Ann")]).await;
+    bench.store.cancel(ids[1]).await.unwrap();
+    let expected = [(JobState::Failed, 1), (JobState::Running, 1), (JobState::Pending, 2)];
+    assert_eq!(counts("ann").await, StateCounts::from(expected));
+    assert_eq!(counts("bob").await, StateCounts::from([(JobState::Canceled, 1)]));
+    assert_eq!(counts("an").await, StateCounts::new());
 }

@@ -17,7 +17,7 @@ use crate::bench::{
 const ROUNDS: usize = 20;
 
 /// Runs all tasks at the same moment, each on a task of its own.
-async fn race<T: Send + 'static>(tasks: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
+pub(crate) async fn race<T: Send + 'static>(tasks: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
     let barrier = Arc::new(Barrier::new(tasks.len()));
     let started: Vec<_> = tasks
         .into_iter()

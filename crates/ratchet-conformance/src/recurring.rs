@@ -14,7 +14,7 @@ use ratchet_core::{JobId, JobType, Tag, clock};
 use crate::bench::{Bench, assert_about, assert_refused, business_key, ids, mins, new_id, spec, work_with_key};
 
 /// A schedule that fires every ten minutes, the first time in ten.
-async fn every_ten(bench: &Bench) -> NewRecurring {
+pub(crate) async fn every_ten(bench: &Bench) -> NewRecurring {
     let now = bench.now().await;
     let schedule = Schedule::Every(Every::new(mins(10), now).unwrap());
     NewRecurring {
@@ -31,30 +31,30 @@ async fn every_ten(bench: &Bench) -> NewRecurring {
     }
 }
 
-async fn created(bench: &Bench, new: NewRecurring) -> RecurringRecord {
+pub(crate) async fn created(bench: &Bench, new: NewRecurring) -> RecurringRecord {
     bench.store.create_recurring(&new).await.unwrap();
     found(bench, new.id).await
 }
 
-async fn found(bench: &Bench, id: JobId) -> RecurringRecord {
+pub(crate) async fn found(bench: &Bench, id: JobId) -> RecurringRecord {
     bench.store.find_recurring(&[id]).await.unwrap().pop().expect("the schedule is there")
 }
 
 /// Fires what is due; says what came of it.
-async fn fire(bench: &Bench) -> Vec<Fired> {
+pub(crate) async fn fire(bench: &Bench) -> Vec<Fired> {
     let (now, due) = bench.store.due_recurring(100).await.unwrap();
     let firings: Vec<_> = due.iter().filter_map(|one| one.firing(now)).collect();
     bench.store.fire_recurring(&firings).await.unwrap()
 }
 
-async fn children(bench: &Bench, id: JobId) -> Vec<ratchet_core::JobRecord> {
+pub(crate) async fn children(bench: &Bench, id: JobId) -> Vec<ratchet_core::JobRecord> {
     let filter = JobFilter { parent: Some(id), ..JobFilter::default() };
     let mut jobs = bench.store.list(&filter, None, 100).await.unwrap().items;
     jobs.reverse();
     jobs
 }
 
-const fn done(jobs: u64, skipped: u64) -> Fired {
+pub(crate) const fn done(jobs: u64, skipped: u64) -> Fired {
     Fired::Done { jobs, skipped }
 }
 

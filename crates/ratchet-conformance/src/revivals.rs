@@ -1,12 +1,13 @@
 //! What the retry of a step brings back.
 
-use ratchet_core::JobState::{Canceled, Pending, Succeeded, Waiting};
+use ratchet_core::JobState::{Canceled, Failed, Pending, Succeeded, Waiting};
 use ratchet_core::error::ErrorKind;
-use ratchet_core::flow::{Condition, Join};
-use ratchet_core::{FollowedBy, Settled};
+use ratchet_core::flow::{Condition, EdgeState, Join, Operator};
+use ratchet_core::{Flow, FollowedBy, Settled};
 
-use crate::bench::{Bench, assert_refused, business_key, success, work, work_with_key};
-use crate::workflows::{Plan, claims, states};
+use crate::bench::{Bench, assert_refused, business_key, mins, success, work, work_with_key};
+use crate::signals::awaiting;
+use crate::workflows::{Plan, claims, states, test};
 
 pub(crate) async fn a_retry_revives_what_the_failure_had_cancelled(bench: Bench) {
     let plan = Plan::from(vec![work(), work_with_key("second"), work()]);
@@ -88,4 +89,147 @@ pub(crate) async fn an_end_and_a_retry_at_the_same_time_leave_no_join_stuck(benc
         let last = claims(&bench, &steps[2..]).await;
         bench.succeed(&last[0]).await;
     }
+}
+
+pub(crate) async fn a_join_of_any_that_still_waits_waits_for_a_retried_parent_again(bench: Bench) {
+    let steps = Plan::join(Join::Any).submit(&bench).await;
+    let parents = claims(&bench, &steps[..2]).await;
+    let of = |id| parents.iter().find(|claim| claim.job.id == id).unwrap();
+    bench.fail(of(steps[0]), "boom").await;
+    assert_eq!(bench.job(steps[2]).await.waits_for, 1);
+    let retried = bench.store.retry(steps[0]).await.unwrap().unwrap();
+    assert_eq!(retried.followed, [], "nothing was cancelled, nothing comes back");
+    let join = bench.job(steps[2]).await;
+    assert_eq!((join.state, join.waits_for, join.version), (Waiting, 2, 0));
+    assert!(bench.store.edges_from(&steps[..1]).await.unwrap().iter().all(|edge| edge.state == EdgeState::Open));
+    let again = claims(&bench, &steps[..1]).await;
+    bench.succeed(&again[0]).await;
+    bench.fail(of(steps[1]), "boom").await;
+    claims(&bench, &steps[2..]).await;
+}
+
+pub(crate) async fn a_join_that_still_waits_heeds_the_new_end_of_a_retried_parent(bench: Bench) {
+    for join in [Join::All, Join::Any] {
+        let mut plan = Plan::of(3);
+        if join == Join::Any {
+            plan.jobs[2].flow = Flow::JOIN_ANY;
+        }
+        let plan = plan.edge(0, 2, Condition::Failure).edge(1, 2, Condition::Success);
+        let steps = plan.submit(&bench).await;
+        let parents = claims(&bench, &steps[..2]).await;
+        let of = |id| parents.iter().find(|claim| claim.job.id == id).unwrap();
+        bench.fail(of(steps[0]), "boom").await;
+        bench.store.retry(steps[0]).await.unwrap().unwrap();
+        let again = claims(&bench, &steps[..1]).await;
+        bench.succeed(&again[0]).await;
+        if join == Join::Any {
+            bench.fail(of(steps[1]), "boom").await;
+        }
+        assert_eq!(bench.state(steps[2]).await, Canceled, "{join:?}: the first has not failed after all");
+    }
+}
+
+pub(crate) async fn what_waits_behind_a_revived_step_waits_for_it_again(bench: Bench) {
+    let mut plan = Plan::of(4);
+    plan.jobs[3].flow = Flow::JOIN_ANY;
+    let plan = plan.edge(0, 1, Condition::Success).edge(1, 3, Condition::Success).edge(2, 3, Condition::Success);
+    let steps = plan.submit(&bench).await;
+    let first = claims(&bench, &[steps[0], steps[2]]).await;
+    let of = |id| first.iter().find(|claim| claim.job.id == id).unwrap();
+    bench.fail(of(steps[0]), "boom").await;
+    assert_eq!(bench.job(steps[3]).await.waits_for, 1, "the other branch still runs");
+    bench.store.retry(steps[0]).await.unwrap().unwrap();
+    assert_eq!(bench.job(steps[3]).await.waits_for, 2);
+    bench.fail(of(steps[2]), "boom").await;
+    for step in [0, 1, 3] {
+        let claimed = claims(&bench, &steps[step..=step]).await;
+        bench.succeed(&claimed[0]).await;
+    }
+}
+
+pub(crate) async fn the_time_of_a_step_stops_while_it_waits_for_a_retried_parent(bench: Bench) {
+    let plan = Plan::from(vec![work(), awaiting("go", Some(mins(5)))]);
+    let steps = plan.edge(0, 1, Condition::Finished).submit(&bench).await;
+    let first = bench.claim_one().await;
+    bench.fail(&first, "boom").await;
+    assert!(bench.store.signals(&steps[1..]).await.unwrap()[0].expires_at.is_some(), "it is reached");
+    bench.store.retry(steps[0]).await.unwrap().unwrap();
+    assert_eq!(bench.job(steps[1]).await.waits_for, 2);
+    assert_eq!(bench.store.signals(&steps[1..]).await.unwrap()[0].expires_at, None);
+    bench.advance(mins(10));
+    assert_eq!(bench.store.expire(10).await.unwrap().jobs, []);
+    let again = bench.claim_one().await;
+    bench.succeed(&again).await;
+    assert!(bench.store.signals(&steps[1..]).await.unwrap()[0].expires_at.is_some());
+}
+
+/// Neither with a signal to come nor without: nobody can tell whether it is to run, and a retry does not change that.
+pub(crate) async fn a_step_whose_condition_could_not_be_told_is_not_retried(bench: Bench) {
+    for step in [work(), awaiting("go", None)] {
+        let plan = Plan::from(vec![work(), work(), step]);
+        let plan = plan.edge(0, 2, test("/nothing", Operator::Is, 1)).edge(1, 2, Condition::Success);
+        let steps = plan.submit(&bench).await;
+        let parents = claims(&bench, &steps[..2]).await;
+        let of = |id| parents.iter().find(|claim| claim.job.id == id).unwrap();
+        bench.succeed(of(steps[0])).await;
+        let failed = bench.job(steps[2]).await;
+        assert_eq!(failed.state, Failed, "its condition could not be told");
+        assert_refused(bench.store.retry(steps[2]).await, &ErrorKind::Conflict);
+        bench.succeed(of(steps[1])).await;
+        assert_refused(bench.store.retry(steps[2]).await, &ErrorKind::Conflict);
+        assert_eq!(bench.job(steps[2]).await, failed, "nothing has changed");
+        assert_eq!(bench.claim_all().await, []);
+    }
+}
+
+pub(crate) async fn a_step_that_was_let_go_and_has_not_begun_waits_for_a_retried_parent_again(bench: Bench) {
+    let plan = Plan::from(vec![work(), work_with_key("clean"), work(), work()]);
+    let plan = plan.edge(0, 1, Condition::Failure).edge(0, 2, Condition::Finished).edge(0, 3, Condition::Success);
+    let steps = plan.submit(&bench).await;
+    let first = bench.claim_one().await;
+    bench.fail(&first, "boom").await;
+    assert_eq!(states(&bench, &steps).await, [Failed, Pending, Pending, Canceled]);
+    let retried = bench.store.retry(steps[0]).await.unwrap().unwrap();
+    let mut told: Vec<_> = retried.followed.iter().map(|followed| (followed.id, followed.what.clone())).collect();
+    told.sort_by_key(|(id, _)| *id);
+    assert_eq!(told, steps[1..].iter().map(|id| (*id, FollowedBy::Revived)).collect::<Vec<_>>());
+    assert_eq!(states(&bench, &steps).await, [Pending, Waiting, Waiting, Waiting]);
+    let branch = bench.job(steps[1]).await;
+    assert_eq!((branch.waits_for, branch.version), (1, 2));
+    assert_eq!(bench.holder("clean").await, Some(steps[1]), "it holds its key all the time");
+    assert!(bench.store.edges_from(&steps[..1]).await.unwrap().iter().all(|edge| edge.state == EdgeState::Open));
+    let again = claims(&bench, &steps[..1]).await;
+    bench.succeed(&again[0]).await;
+    assert_eq!(states(&bench, &steps).await, [Succeeded, Canceled, Pending, Pending], "it has not failed after all");
+    assert_eq!(bench.holder("clean").await, None);
+}
+
+pub(crate) async fn a_step_that_has_begun_goes_on_when_the_job_before_it_is_retried(bench: Bench) {
+    for began in [Began::Runs, Began::TriesAgain, Began::IsRetried] {
+        let steps = Plan::of(2).edge(0, 1, Condition::Failure).submit(&bench).await;
+        let first = bench.claim_one().await;
+        bench.fail(&first, "boom").await;
+        let branch = bench.claim_one().await;
+        match began {
+            Began::Runs => {}
+            Began::TriesAgain => bench.reschedule(&branch, std::time::Duration::ZERO).await,
+            Began::IsRetried => {
+                bench.fail(&branch, "bang").await;
+                bench.store.retry(steps[1]).await.unwrap().unwrap();
+            }
+        }
+        let before = bench.job(steps[1]).await;
+        assert_eq!(bench.store.retry(steps[0]).await.unwrap().unwrap().followed, []);
+        assert_eq!(bench.job(steps[1]).await, before, "{began:?}");
+        for id in steps {
+            bench.store.cancel(id).await.unwrap();
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Began {
+    Runs,
+    TriesAgain,
+    IsRetried,
 }

@@ -7,7 +7,7 @@ use ratchet_core::record::JobRecord;
 use ratchet_core::store::Submitted;
 use ratchet_core::{
     Backoff, Due, ErrorKind, JobSpec, JobState, JobType, NewJob, Origin, Principal, Priority, ResourceName, StartState,
-    Tag, limits,
+    Tag, TraceContext, limits,
 };
 use serde_json::{Value, json};
 
@@ -15,6 +15,11 @@ use crate::bench::{
     Bench, assert_about, assert_refused, business_key, idempotency_key, json as text, mins, new_id, queue, spec, work,
     work_after, work_once, work_with_key, works,
 };
+
+fn trace() -> TraceContext {
+    let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    TraceContext::parse(header, Some("vendor=a b,other@x=1")).unwrap()
+}
 
 /// A job with every option set.
 pub(crate) fn full_job() -> NewJob {
@@ -29,6 +34,7 @@ pub(crate) fn full_job() -> NewJob {
         timeout: Some(Duration::from_millis(30_500)),
         resource: Some(ResourceName::new("printer").unwrap()),
         principal: Some(Principal::new("ann").unwrap()),
+        trace: Some(trace()),
         ..spec("report.print")
     };
     NewJob {
@@ -87,6 +93,7 @@ pub(crate) async fn each_option_alone_comes_back(bench: Bench) {
         alone(&|job| job.spec.timeout = full.spec.timeout),
         alone(&|job| job.spec.resource.clone_from(&full.spec.resource)),
         alone(&|job| job.spec.principal.clone_from(&full.spec.principal)),
+        alone(&|job| job.spec.trace.clone_from(&full.spec.trace)),
         alone(&|job| job.spec.max_retries = full.spec.max_retries),
         alone(&|job| job.spec.backoff = full.spec.backoff),
         alone(&|job| job.business_key.clone_from(&full.business_key)),
@@ -109,8 +116,12 @@ pub(crate) async fn a_callbacks_origin_comes_back_as_it_was_given(bench: Bench) 
         error: None,
     };
     let given = NewJob { job_type: JobType::Callback, origin: Some(origin), ..work() };
-    let id = bench.submit(given.clone()).await;
-    assert_as_given(&bench.job(id).await, &given);
+    let mut traced = NewJob { id: new_id(), ..given.clone() };
+    traced.spec.trace = Some(trace());
+    for given in [given, traced] {
+        let id = bench.submit(given.clone()).await;
+        assert_as_given(&bench.job(id).await, &given);
+    }
 }
 
 pub(crate) async fn a_new_job_is_pending_at_version_zero(bench: Bench) {

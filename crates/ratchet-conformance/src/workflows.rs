@@ -301,6 +301,43 @@ pub(crate) async fn a_job_that_a_live_one_needs_is_not_deleted(bench: Bench) {
     assert!(bench.store.delete(steps[1]).await.unwrap());
 }
 
+pub(crate) async fn a_job_that_a_retry_needs_is_not_deleted(bench: Bench) {
+    let steps = Plan::join(Join::All).submit(&bench).await;
+    let parents = claims(&bench, &steps[..2]).await;
+    let of = |id| parents.iter().find(|claim| claim.job.id == id).unwrap();
+    bench.succeed(of(steps[0])).await;
+    bench.fail(of(steps[1]), "boom").await;
+    assert_eq!(states(&bench, &steps).await, [Succeeded, Failed, Canceled]);
+    assert_refused(bench.store.delete(steps[0]).await, &ErrorKind::Conflict);
+    bench.store.retry(steps[1]).await.unwrap().unwrap();
+    let second = bench.claim_one().await;
+    bench.succeed(&second).await;
+    let join = bench.claim_one().await;
+    assert_eq!(join.inputs.len(), 2, "both inputs are there");
+    bench.fail(&join, "boom").await;
+    assert_refused(bench.store.delete(steps[0]).await, &ErrorKind::Conflict);
+    for step in steps.iter().rev() {
+        assert!(bench.store.delete(*step).await.unwrap(), "from the last to the first all can be");
+    }
+    // What was cancelled because of it does not hold up the one that failed.
+    let steps = Plan::chain(2).submit(&bench).await;
+    let first = bench.claim_one().await;
+    bench.fail(&first, "boom").await;
+    assert!(bench.store.delete(steps[0]).await.unwrap());
+}
+
+pub(crate) async fn a_workflow_has_failed_also_if_its_dead_letter_is_put_aside(bench: Bench) {
+    let steps = Plan::chain(2).submit(&bench).await;
+    let state = async || bench.store.workflow(steps[0]).await.unwrap().unwrap().state();
+    bench.store.pause(steps[0]).await.unwrap().unwrap();
+    assert_eq!(state().await, WorkflowState::Running, "it has not ended");
+    bench.store.resume(steps[0]).await.unwrap().unwrap();
+    let first = bench.claim_one().await;
+    bench.fail(&first, "boom").await;
+    bench.store.pause(steps[0]).await.unwrap().unwrap();
+    assert_eq!(state().await, WorkflowState::Failed);
+}
+
 pub(crate) async fn a_stale_settlement_releases_nothing(bench: Bench) {
     let steps = Plan::chain(2).submit(&bench).await;
     let first = bench.claim_one().await;

@@ -14,7 +14,7 @@ use crate::signal::Signal;
 use crate::state::JobState;
 
 /// The right to write an attempt's result: the claim's version, held by one incarnation of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence {
     /// The job.
     pub job_id: JobId,
@@ -80,6 +80,13 @@ pub struct Pool {
     pub free: usize,
 }
 
+impl Pool {
+    /// Whether jobs of this kind in this queue run here, if there is room.
+    pub fn takes(&self, queue: &str, kind: &str) -> bool {
+        self.queue.as_str() == queue && self.kinds.iter().any(|known| known.as_str() == kind)
+    }
+}
+
 /// Ageing: a job gains one level of priority for each interval that it has waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boost {
@@ -106,11 +113,49 @@ impl Boost {
         let waited = u64::try_from(now.as_microsecond() - scheduled_time.as_microsecond()).unwrap_or(0);
         u64::from(priority.level()) + waited.checked_div(self.interval_us).unwrap_or(0)
     }
+
+    /// Jobs of this priority that became due before then, and no others that are due, have reached this effective priority.
+    ///
+    /// The beginning of time if none can have.
+    pub fn reaches(self, priority: Priority, effective: u64, now: Timestamp) -> Timestamp {
+        let levels = effective.saturating_sub(u64::from(priority.level()));
+        let needed = match (levels, self.interval_us) {
+            (0, _) => Some(0),
+            (_, 0) => None,
+            (levels, interval) => levels.checked_mul(interval),
+        };
+        let needed = needed.and_then(|needed| i64::try_from(needed).ok());
+        // One microsecond later is the first that has not.
+        let before = needed.and_then(|needed| now.as_microsecond().checked_sub(needed)?.checked_add(1));
+        before.and_then(|before| Timestamp::from_microsecond(before).ok()).unwrap_or(Timestamp::MIN)
+    }
 }
 
 impl Default for Boost {
     /// One level every fifteen minutes.
     fn default() -> Self {
         Self::every(Duration::from_mins(15))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reaches_a_priority_is_what_has_that_much_or_more() {
+        let now = Timestamp::from_microsecond(1_000_000).unwrap();
+        for boost in [Boost::OFF, Boost::every(Duration::from_micros(10)), Boost::every(Duration::from_micros(7))] {
+            for priority in Priority::ALL {
+                for effective in 0..12 {
+                    let before = boost.reaches(priority, effective, now);
+                    for waited in 0..100 {
+                        let due = Timestamp::from_microsecond(1_000_000 - waited).unwrap();
+                        let has = boost.effective(priority, due, now) >= effective;
+                        assert_eq!(due < before, has, "{boost:?} {priority:?} {effective} {waited}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -57,6 +57,12 @@ pub fn later(at: Timestamp, by: Duration) -> Timestamp {
     sum.map_or_else(last_time, |sum| sum.min(last_time()))
 }
 
+/// `at` minus `by`, cut to the times since 1970.
+pub fn earlier(at: Timestamp, by: Duration) -> Timestamp {
+    let rest = jiff::SignedDuration::try_from(by).ok().and_then(|by| at.checked_sub(by).ok());
+    rest.map_or(Timestamp::UNIX_EPOCH, |rest| rest.max(Timestamp::UNIX_EPOCH))
+}
+
 /// How long after `from` `to` is; zero if it is not.
 pub fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)

@@ -65,7 +65,7 @@ pub fn decide(input: Decision<'_>) -> Option<Settlement> {
         error: error.as_ref().map(|error| error.text().to_owned()),
     });
     let new_jobs = callback(job, &change, callback_id).into_iter().collect();
-    Some(Settlement { fence, change, attempt, new_jobs, maybe_applied: false })
+    Some(Settlement { attempt, new_jobs, ..Settlement::of(fence, change) })
 }
 
 fn failed(job: &JobRecord, attempts: u32, error: &ErrorReport, verdicts: Verdicts) -> Change {
@@ -101,11 +101,13 @@ pub fn failure_callback(job: &JobRecord, error: &ErrorReport) -> Option<NewJob> 
 }
 
 fn callback(job: &JobRecord, change: &Change, id: JobId) -> Option<NewJob> {
-    let (spec, result, error) = match change {
+    let (mut spec, result, error) = match change {
         Change::Succeed { result, .. } => (job.on_success.clone()?, result.clone(), None),
         Change::Fail { error, .. } => (job.on_failure.clone()?, None, Some(error.text().to_owned())),
         Change::Reschedule { .. } | Change::Defer { .. } | Change::Rescue { .. } => return None,
     };
+    // A callback goes on with the trace of its job, unless it was given one of its own.
+    spec.trace = spec.trace.or_else(|| job.spec.trace.clone());
     let origin = Origin { job_id: job.id, kind: job.spec.kind.clone(), params: job.spec.params.clone(), result, error };
     Some(NewJob { job_type: JobType::Callback, origin: Some(origin), ..NewJob::new(id, spec) })
 }
@@ -230,6 +232,19 @@ mod tests {
         let lost = settle(&job, Outcome::Failed(error()), Verdicts::default()).unwrap();
         let origin = lost.new_jobs[0].origin.as_ref().unwrap();
         assert_eq!((lost.new_jobs[0].spec.kind.as_str(), origin.error.as_deref()), ("mourn", Some("E: broke")));
+    }
+
+    #[test]
+    fn a_callback_goes_on_with_the_trace_of_its_job() {
+        let trace = |number| crate::trace::TraceContext::new(number, 1, true);
+        let mut job = job(0, 1, 0);
+        job.spec.trace = trace(1);
+        let spec = JobSpec::new(Kind::new("cheer").unwrap(), JsonText::null());
+        for (own, expected) in [(None, trace(1)), (trace(2), trace(2))] {
+            job.on_success = Some(JobSpec { trace: own, ..spec.clone() });
+            let won = settle(&job, Outcome::Succeeded { result: None }, Verdicts::default()).unwrap();
+            assert_eq!(won.new_jobs[0].spec.trace, expected);
+        }
     }
 
     #[test]

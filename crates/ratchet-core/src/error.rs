@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::id::JobId;
-use crate::name::BusinessKey;
+use crate::name::{BusinessKey, Principal};
 
 /// Why a store could not do what it was asked. Callers act on its [`kind`](Self::kind).
 #[derive(Debug, Clone, thiserror::Error)]
@@ -40,6 +40,13 @@ pub enum ErrorKind {
     Invalid,
     /// The database cannot be reached; what was asked may or may not have happened.
     Unavailable,
+    /// Who asks may not do this. No store says so: it is the answer of a client that acts for somebody.
+    Denied {
+        /// What was asked for, as a verb: `cancel`.
+        action: &'static str,
+        /// Who asked.
+        principal: Principal,
+    },
 }
 
 impl fmt::Display for ErrorKind {
@@ -51,6 +58,7 @@ impl fmt::Display for ErrorKind {
             Self::Transient => "transient",
             Self::Invalid => "invalid",
             Self::Unavailable => "unavailable",
+            Self::Denied { .. } => "denied",
         })
     }
 }

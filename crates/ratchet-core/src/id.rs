@@ -61,6 +61,15 @@ uuid_id!(
     "delivery id"
 );
 
+impl JobId {
+    /// The least id of this millisecond: a job that was made before has a lower one, as far as clocks agree.
+    #[must_use]
+    pub fn floor(at: jiff::Timestamp) -> Self {
+        let ms = u64::try_from(at.as_millisecond()).unwrap_or(0);
+        Self(Uuid::from_u64_pair(ms << 16, 0))
+    }
+}
+
 /// The id of a job that follows from another: the same every time it is asked for, so that it is stored once.
 ///
 /// `number` and `what` tell the followers of one job apart. The id sorts with the job that it follows from.
@@ -110,6 +119,9 @@ mod tests {
         assert_eq!(one, derived_id(of, 1, "on_failure"));
         assert_ne!(one, derived_id(of, 2, "on_failure"));
         assert_ne!(one, derived_id(of, 1, "on_success"));
+        let made = jiff::Timestamp::from_millisecond(0x0189_0a5d_ac96).unwrap();
+        let next = jiff::Timestamp::from_millisecond(0x0189_0a5d_ac97).unwrap();
+        assert!(JobId::floor(made) <= of && of < JobId::floor(next), "an id is at or above the floor of its time");
         assert_eq!((one.0.get_version_num(), one.as_bytes()[..6] == of.as_bytes()[..6]), (7, true));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::invalid::InvalidInput;
@@ -62,9 +63,27 @@ impl JsonText {
         &self.0
     }
 
+    /// Whether it is the same value, however it is written: databases order keys and write numbers in their own way.
+    pub fn means_the_same(&self, other: &Self) -> bool {
+        let parsed = |text: &Self| serde_json::from_str::<Value>(text.as_str());
+        self == other || matches!((parsed(self), parsed(other)), (Ok(a), Ok(b)) if same_value(&a, &b))
+    }
+
     /// Reads the value.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.0)
+    }
+}
+
+/// Numbers are the same by value: 100 and 1e2 are.
+fn same_value(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_value(a, b)))
+        }
+        _ => a == b,
     }
 }
 
@@ -159,5 +178,18 @@ mod tests {
         let outer = serde_json::to_string(&vec![inner.clone()]).unwrap();
         assert_eq!(outer, r#"[{"a":[1,"x"]}]"#);
         assert_eq!(serde_json::from_str::<Vec<JsonText>>(&outer).unwrap(), vec![inner]);
+    }
+
+    #[test]
+    fn the_same_value_may_be_written_in_many_ways() {
+        let check = |a: &str, b: &str, same| {
+            assert_eq!(JsonText::from_store(a).means_the_same(&JsonText::from_store(b)), same, "{a} {b}");
+        };
+        check(r#"{ "b": 1, "a": [1e2] }"#, r#"{"a":[100],"b":1.0}"#, true);
+        check(r#""\u00fc""#, "\"ü\"", true);
+        check("[1, 2]", "[2, 1]", false);
+        check(r#"{"a":1}"#, r#"{"a":1,"b":null}"#, false);
+        check("9007199254740993", "9007199254740992", false);
+        check("1", "\"1\"", false);
     }
 }

@@ -9,14 +9,19 @@
 
 pub mod backoff;
 pub mod batch;
+pub mod breaker;
 pub mod claim;
 pub mod clock;
 pub mod coordinator;
+pub mod dead_letter;
 pub mod decide;
 pub mod error;
+pub mod explain;
 pub mod flow;
 pub mod id;
+pub mod insight;
 pub mod invalid;
+pub mod job_log;
 pub mod json;
 pub mod limits;
 pub mod memory;
@@ -28,25 +33,31 @@ pub mod prepare;
 pub mod priority;
 pub mod record;
 pub mod recurring;
+pub mod resource;
+pub mod retention;
 pub mod schedule;
 pub mod settlement;
 pub mod signal;
 pub mod spec;
 pub mod state;
 pub mod store;
+pub mod trace;
 pub mod transition;
 pub mod uuid7;
 
 pub use backoff::Backoff;
 pub use batch::{Batch, BatchProgress, BatchSummary};
+pub use breaker::{Admission, BreakerConfig, BreakerState, CallEnd, Ticket};
 pub use claim::{Claim, ClaimRequest, Fence, Input, Pool};
 pub use clock::{Clock, ManualClock};
 pub use coordinator::{ClusterCoordinator, Hint};
+pub use dead_letter::{DeadLetter, DeadLetterFilter, DeadLetterGroup, Fingerprint};
 pub use decide::{Decision, decide};
 pub use error::{ErrorKind, StoreError};
 pub use flow::{Edge, Flow};
 pub use id::{DeliveryId, JobId, NodeId};
 pub use invalid::InvalidInput;
+pub use job_log::{LogFilter, LogLevel, LogLine, LogPage, LogPlace};
 pub use json::JsonText;
 pub use memory::MemoryStore;
 pub use name::{
@@ -55,11 +66,14 @@ pub use name::{
 pub use outcome::{DeferReason, ErrorReport, Outcome, Verdicts};
 pub use priority::Priority;
 pub use record::{AttemptRecord, AttemptStatus, JobRecord};
+pub use resource::{ResourceLimit, ResourceRecord};
+pub use retention::Retention;
 pub use settlement::{Change, Followed, FollowedBy, Settled, Settlement};
 pub use signal::{Signal, SignalDecision, SignalRecord, SignalWait};
 pub use spec::{Due, JobSpec, JobType, NewJob, Origin, StartState};
 pub use state::JobState;
 pub use store::Store;
+pub use trace::TraceContext;
 pub use transition::Event;
 
 /// A point in time, as jobs know it: UTC, stored with microsecond precision.

@@ -22,6 +22,14 @@ pub const TAGS_MAX: usize = 32;
 pub const KEY_CHARS_MAX: usize = 255;
 /// Longest resource name.
 pub const RESOURCE_CHARS_MAX: usize = 100;
+/// Characters in the name of a service.
+pub const SERVICE_CHARS_MAX: usize = 100;
+/// Most permits of one resource: a claim counts those that are out.
+pub const PERMITS_MAX: u32 = 10_000;
+/// Shortest time before a node looks again for a permit.
+pub const PERMIT_DELAY_MIN: Duration = Duration::from_millis(1);
+/// Longest time before a node looks again for a permit.
+pub const PERMIT_DELAY_MAX: Duration = Duration::from_hours(1);
 /// Longest principal.
 pub const PRINCIPAL_CHARS_MAX: usize = 255;
 /// Longest name of a workflow's step.
@@ -46,6 +54,10 @@ pub const SIGNAL_BYTES_MAX: usize = 64 * 1_024;
 pub const REASON_CHARS_MAX: usize = 2_000;
 /// Longest stored error text; longer ones are cut.
 pub const ERROR_CHARS_MAX: usize = 2_000;
+/// Longest message of a line in a job's log; longer ones are cut.
+pub const LOG_MESSAGE_CHARS_MAX: usize = 8_000;
+/// Largest fields of a line in a job's log, as JSON text; larger ones are left out.
+pub const LOG_FIELDS_BYTES_MAX: usize = 8 * 1_024;
 /// Longest error class; longer ones are cut.
 pub const ERROR_CLASS_CHARS_MAX: usize = 255;
 /// Longest delay or timeout: ten years of 365 days.
@@ -56,6 +68,9 @@ pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 pub const SUBMIT_JOBS_MAX: usize = 10_000;
 /// Most retries of one job.
 pub const RETRIES_MAX: u32 = 10_000;
+
+/// Most dead letters that one call gives a new life.
+pub const RETRY_ALL_MAX: usize = 1_000;
 
 /// Refuses empty text, text over `chars_max`, and NUL characters.
 pub fn check_text(field: &str, text: &str, chars_max: usize) -> Result<(), InvalidInput> {
@@ -168,6 +183,14 @@ pub fn check_submit_count(count: usize) -> Result<(), InvalidInput> {
         ));
     }
     Ok(())
+}
+
+/// Refuses to give none, or more than [`RETRY_ALL_MAX`], dead letters a new life in one call.
+pub fn check_retry_count(count: usize) -> Result<(), InvalidInput> {
+    if (1..=RETRY_ALL_MAX).contains(&count) {
+        return Ok(());
+    }
+    Err(InvalidInput::new("limit", format!("is {count}; give 1 to {RETRY_ALL_MAX}")))
 }
 
 /// Makes text fit to be stored: NUL replaced, cut to `chars_max` on a character boundary.

@@ -42,6 +42,8 @@ pub enum DeferReason {
     Drained,
     /// The reply to its claim was lost, so nobody ran it.
     LostClaim,
+    /// The circuit breaker of the service that it calls is open.
+    BreakerOpen,
 }
 
 impl DeferReason {
@@ -51,6 +53,17 @@ impl DeferReason {
             Self::Snoozed => "snoozed by its handler",
             Self::Drained => "handed back by its node",
             Self::LostClaim => "handed back after a lost claim",
+            Self::BreakerOpen => "put off by an open circuit breaker",
+        }
+    }
+
+    /// In one word, for figures.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Snoozed => "snoozed",
+            Self::Drained => "drained",
+            Self::LostClaim => "lost_claim",
+            Self::BreakerOpen => "breaker_open",
         }
     }
 

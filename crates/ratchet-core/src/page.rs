@@ -1,9 +1,11 @@
 //! Looking through jobs, a page at a time.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::id::JobId;
-use crate::name::{BusinessKey, Kind, QueueName, Tag};
+use crate::name::{BusinessKey, Kind, Principal, QueueName, Tag};
 use crate::state::JobState;
 
 /// Which jobs to list; every field that is set narrows.
@@ -21,6 +23,47 @@ pub struct JobFilter {
     pub parent: Option<JobId>,
     /// With this business key, held or once held.
     pub business_key: Option<BusinessKey>,
+    /// Submitted on behalf of this principal.
+    pub principal: Option<Principal>,
+    /// Made at this time or later, as the id says. A job that follows from another counts with that one.
+    pub made_from: Option<Timestamp>,
+    /// Made before this time, as the id says.
+    pub made_until: Option<Timestamp>,
+    /// Whether jobs in the archive are looked at.
+    pub archive: ArchiveScope,
+}
+
+/// Where to look for jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ArchiveScope {
+    /// Among jobs that have not been archived.
+    #[default]
+    Live,
+    /// In the archive.
+    Archived,
+    /// In both: one order and one cursor, and every job once, even if it is archived meanwhile.
+    Both,
+}
+
+impl ArchiveScope {
+    /// Whether jobs that have not been archived are looked at.
+    pub const fn has_live(self) -> bool {
+        matches!(self, Self::Live | Self::Both)
+    }
+
+    /// Whether the archive is looked at.
+    pub const fn has_archived(self) -> bool {
+        matches!(self, Self::Archived | Self::Both)
+    }
+}
+
+impl JobFilter {
+    /// The ids that can pass, as the first that can and the first that cannot any more: by the cursor and the times.
+    pub fn id_range(&self, after: Option<JobCursor>) -> (JobId, JobId) {
+        let from = self.made_from.map_or(JobId(Uuid::nil()), JobId::floor);
+        let until = self.made_until.map_or(JobId(Uuid::max()), JobId::floor);
+        (from, after.map_or(until, |cursor| until.min(cursor.0)))
+    }
 }
 
 /// Where the next page begins: after this job, newest first.

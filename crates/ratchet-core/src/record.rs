@@ -75,6 +75,8 @@ pub struct JobRecord {
     pub superseded_by: Option<JobId>,
     /// When it became terminal.
     pub terminated_at: Option<Timestamp>,
+    /// When it was moved to the archive; nothing can be asked of it any more.
+    pub archived_at: Option<Timestamp>,
     /// What its last attempt returned.
     pub result: Option<JsonText>,
     /// When its last attempt began and ended, and how long the job had waited for it.
@@ -121,6 +123,7 @@ impl JobRecord {
             canceled_because: None,
             superseded_by: None,
             terminated_at: None,
+            archived_at: None,
             result: None,
             timing: None,
         }
@@ -156,7 +159,7 @@ pub struct Timing {
 }
 
 /// What came of one attempt, as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptRecord {
     /// The job.
     pub job_id: JobId,
@@ -177,7 +180,7 @@ pub struct AttemptRecord {
 }
 
 /// What came of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AttemptStatus {
     /// The handler returned a result.

@@ -1,7 +1,7 @@
 //! Jobs that a schedule fires again and again.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::flow::{Condition, Edge, Flow};
 use crate::id::{JobId, fire_id};
@@ -9,6 +9,7 @@ use crate::invalid::InvalidInput;
 use crate::name::BusinessKey;
 use crate::schedule::{MisfirePolicy, OverlapPolicy, Schedule, due_fires};
 use crate::spec::{Due, JobSpec, JobType, NewJob, StartState};
+use crate::transition::Place;
 
 /// A schedule that is to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,12 +115,35 @@ impl RecurringRecord {
 
     /// Whether this is what `new` says, apart from what time has changed.
     pub fn is_as_declared(&self, new: &NewRecurring) -> bool {
-        self.spec == new.spec
-            && self.on_success == new.on_success
-            && self.on_failure == new.on_failure
+        let same = |a: &Option<JobSpec>, b: &Option<JobSpec>| match (a, b) {
+            (Some(a), Some(b)) => a.means_the_same(b),
+            (a, b) => a == b,
+        };
+        self.spec.means_the_same(&new.spec)
+            && same(&self.on_success, &new.on_success)
+            && same(&self.on_failure, &new.on_failure)
             && self.schedule == new.schedule
             && self.misfire == new.misfire
             && self.overlap == new.overlap
+    }
+
+    /// When it fires next if it is changed `now` to what `new` says: other times count from now on, but what is due is due.
+    pub fn next_fire_if_changed(&self, new: &NewRecurring, now: Timestamp) -> Option<Timestamp> {
+        let is_due = self.next_fire.is_some_and(|next| next <= now);
+        if is_due || self.schedule == new.schedule { self.next_fire } else { new.next_fire }
+    }
+
+    /// What is left of it when it is retired.
+    pub const fn history(&self) -> History {
+        let Self { paused, last_fire, last_job, fired, skipped, .. } = self;
+        History { paused: *paused, last_fire: *last_fire, last_job: *last_job, fired: *fired, skipped: *skipped }
+    }
+
+    /// With what is left of an earlier life.
+    #[must_use]
+    pub fn after(self, history: History) -> Self {
+        let History { paused, last_fire, last_job, fired, skipped } = history;
+        Self { paused, last_fire, last_job, fired, skipped, ..self }
     }
 
     /// Its next `count` fires, as it stands.
@@ -147,6 +171,22 @@ impl RecurringRecord {
         let last_fire = fires.instants.last().copied();
         Some(Firing { id: self.id, expected, jobs, last_fire, next: fires.next, skipped: fires.skipped })
     }
+}
+
+/// What has happened to a schedule, apart from what it is: it outlives the retirement of one that code declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct History {
+    /// Whether a person has suspended it.
+    pub paused: bool,
+    /// The instant for which it last fired.
+    pub last_fire: Option<Timestamp>,
+    /// The job that it fired last.
+    pub last_job: Option<JobId>,
+    /// How many jobs it has fired.
+    pub fired: u64,
+    /// How many fires were passed over.
+    pub skipped: u64,
 }
 
 /// What a schedule comes to at a certain time: jobs, and when it fires next.
@@ -180,7 +220,25 @@ pub struct Arranged {
     pub skipped: u64,
 }
 
-/// Applies the overlap policy to a firing: `live` is the last job if it has not ended, `queued` how many wait already.
+impl Firing {
+    /// Without the jobs that are stored already: in an earlier life the schedule has fired for their instants.
+    #[must_use]
+    pub fn without(&self, is_stored: impl Fn(JobId) -> bool) -> Self {
+        let mut left = self.clone();
+        left.jobs.retain(|job| !is_stored(job.id));
+        left
+    }
+}
+
+/// Whether a job that is cancelled at this place leaves those behind it to the job before it.
+///
+/// A fire that waits in its schedule's queue does. Its own end lets nobody go: they would run beside what it waited for.
+pub fn leaves_its_place(job_type: JobType, place: Place) -> bool {
+    job_type == JobType::Recurring && place == Place::Waiting
+}
+
+/// Applies the overlap policy to a firing, none of whose jobs is stored: `live` is the last job if it has not ended, or has
+/// [left its place](leaves_its_place) in the queue; `queued` is how many wait already.
 pub fn arrange(firing: &Firing, overlap: OverlapPolicy, live: Option<JobId>, queued: usize) -> Arranged {
     let mut arranged = Arranged { skipped: firing.skipped, ..Arranged::default() };
     let mut last = live;

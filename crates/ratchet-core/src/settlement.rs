@@ -31,9 +31,18 @@ pub struct Settlement {
     /// A store then looks for the attempt's record, by the fence's node and with the same status, before it says
     /// [`Settled::Conflict`]; a record with another status is an end that somebody else wrote.
     pub maybe_applied: bool,
+    /// Whether the attempt's permit ends here: it took one, and nothing of the handler runs any more.
+    ///
+    /// It ends whatever becomes of the settlement, also by [`Settled::Conflict`].
+    pub ends_permit: bool,
 }
 
 impl Settlement {
+    /// A change by this right, without a record of an attempt, and nothing that follows but what the row itself says.
+    pub const fn of(fence: Fence, change: Change) -> Self {
+        Self { fence, change, attempt: None, new_jobs: Vec::new(), maybe_applied: false, ends_permit: false }
+    }
+
     /// The same settlement reduced to what cannot fail: no result, fixed error texts, no callbacks.
     ///
     /// For a settlement that the database refuses for good, so that the job still reaches its state.
@@ -56,7 +65,7 @@ impl Settlement {
             error: attempt.error.is_some().then(|| TEXT.to_owned()),
             ..attempt
         });
-        Self { fence: self.fence, change, attempt, new_jobs: Vec::new(), maybe_applied: self.maybe_applied }
+        Self { change, attempt, new_jobs: Vec::new(), ..*self }
     }
 }
 
@@ -206,7 +215,7 @@ pub enum FollowedBy {
         /// Why.
         error: String,
     },
-    /// It waits again, because what cancelled it was retried.
+    /// It waits again, because what had cancelled it, or had let it go, was retried.
     Revived,
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::flow::{Flow, Waiting, signaled};
 use crate::id::{DeliveryId, JobId};
@@ -59,7 +59,7 @@ impl NewJob {
 }
 
 /// What a person decided, if the signal is a decision. Both let the job go on: its handler sees which it was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SignalDecision {
     /// Yes.
@@ -110,7 +110,7 @@ impl SignalDecision {
 }
 
 /// A signal that has come.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     /// Its name.
     pub key: SignalKey,
@@ -147,7 +147,7 @@ impl Signal {
 }
 
 /// What a store knows of the signal that a job waits or waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalRecord {
     /// The job.
     pub job_id: JobId,

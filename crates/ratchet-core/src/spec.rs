@@ -17,6 +17,7 @@ use crate::limits;
 use crate::name::{BusinessKey, IdempotencyKey, Kind, Principal, QueueName, ResourceName, StepName, Tag};
 use crate::priority::Priority;
 use crate::signal::SignalWait;
+use crate::trace::TraceContext;
 
 /// What a job does and how: everything but its identity, its keys and its time.
 ///
@@ -52,6 +53,9 @@ pub struct JobSpec {
     /// Who submitted it.
     #[serde(default)]
     pub principal: Option<Principal>,
+    /// The trace that it was submitted in the course of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 impl JobSpec {
@@ -72,7 +76,13 @@ impl JobSpec {
             timeout: None,
             resource: None,
             principal: None,
+            trace: None,
         }
+    }
+
+    /// Whether it says the same, however the payload is written.
+    pub fn means_the_same(&self, other: &Self) -> bool {
+        self.payload.means_the_same(&other.payload) && Self { payload: other.payload.clone(), ..self.clone() } == *other
     }
 
     /// Checks what the field types cannot: counts, durations and param texts.

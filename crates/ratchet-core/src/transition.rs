@@ -123,7 +123,7 @@ pub enum Event {
     Rescue,
     /// What the job waited for can never come.
     Expire,
-    /// What had ended the job before it could run was undone.
+    /// What had ended the job before it could run, or had let it go, was undone.
     Revive,
 }
 
@@ -190,8 +190,8 @@ impl Event {
                 "dead letter without a run: its signal did not come in time, or its condition could not be evaluated"
             }
             Self::Revive => {
-                "waits again: it was cancelled because of another job's end, which was retried, or it failed without its \
-                 signal and was retried itself"
+                "waits again: another job whose end had cancelled it, or had let it go and it has not begun, was retried; \
+                 or it failed without its signal and was retried itself"
             }
         }
     }
@@ -229,7 +229,7 @@ pub const fn next(place: Place, event: Event) -> Option<Place> {
         (Place::Failed, Event::Retry) => Some(Place::Pending),
         (Place::Waiting, Event::Release) => Some(Place::Pending),
         (Place::Waiting, Event::Expire) => Some(Place::Failed),
-        (Place::Failed | Place::Canceled, Event::Revive) => Some(Place::Waiting),
+        (Place::Failed | Place::Canceled | Place::Pending, Event::Revive) => Some(Place::Waiting),
         _ => None,
     }
 }

@@ -1,94 +1,59 @@
-//! Putting a node together.
+//! What a node is put together from.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures_util::FutureExt;
+use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::claim::Boost;
-use ratchet_core::node::NodeRegistration;
-use ratchet_core::recurring::NewRecurring;
-use ratchet_core::store::Declared;
-use ratchet_core::{
-    Clock, ClusterCoordinator, ErrorKind, Hint, InvalidInput, JsonText, Kind, NodeName, QueueName, Store, StoreError,
-};
-use tokio::sync::watch;
+use ratchet_core::{Clock, ClusterCoordinator, InvalidInput, NodeName, ResourceLimit, Retention, Store};
 
-use crate::batch::Canceler;
-use crate::client::Client;
+use crate::admission::Rules;
+use crate::authorizer::Authorizer;
+use crate::bus::Listener;
+use crate::care::BulkEvent;
+use crate::codec::{Codec, PayloadCodec};
 use crate::config::{Config, Slots};
-use crate::deadline::within;
-use crate::events::{JobEvent, Listener, listen};
-use crate::failure::BoxError;
-use crate::gate::gates;
+use crate::events::JobEvent;
+use crate::executor::{Executor, ExecutorProvider};
 use crate::hooks::{HostIdentity, LifecycleHook, NodeIdentity};
 use crate::ids::SystemClock;
 use crate::inject::StateMap;
 use crate::job::Job;
+use crate::job_log::{JobLogSink, JobLogs};
+use crate::metrics::{FacadeMetrics, MetricsCollector};
+use crate::policy::JobPolicy;
 use crate::polling::{AdaptivePolling, PollingStrategy};
-use crate::pulse::{Pulse, PulseConfig};
-use crate::pump::{Pump, PumpParts};
-use crate::ratchet::{Draining, Ratchet, Tasks};
-use crate::registry::{Registration, Registry};
-use crate::rescue::Rescuer;
+use crate::registry::Registration;
+use crate::resilience::{CircuitBreakers, ResilienceStrategy};
 use crate::retry::{DefaultRetryPolicy, RetryPolicy};
-use crate::run::Runner;
 use crate::sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
-use crate::schedule::Firer;
-use crate::signal_limit::SignalLimit;
-use crate::stats::Counters;
-
-/// Why a node did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// An option is out of bounds.
-    #[error("the node's configuration was refused: {0}")]
-    Invalid(#[from] InvalidInput),
-    /// The builder has no store.
-    #[error("no store was given; add .store(…), for instance SqliteStore::open(\"jobs.db\").await?")]
-    NoStore,
-    /// Nothing is registered, so the node could run nothing.
-    #[error("no job is registered; add .jobs(jobs![…]), or use Ratchet::client(store) to submit only")]
-    NoJobs,
-    /// Two handlers have the same kind.
-    #[error("the kind {kind} is registered twice; every handler needs a kind of its own")]
-    DuplicateKind {
-        /// The kind.
-        kind: Kind,
-    },
-    /// A handler needs state that the builder lacks.
-    #[error("the handler of {kind} needs a State<{type_name}>; add .state(…) with a value of that type")]
-    MissingState {
-        /// The kind.
-        kind: Kind,
-        /// The type.
-        type_name: &'static str,
-    },
-    /// A lifecycle hook refused.
-    #[error("a lifecycle hook refused the start")]
-    Hook(#[source] BoxError),
-    /// The store could not take the node in.
-    #[error("the node could not register")]
-    Store(#[from] StoreError),
-}
+use crate::trace::TraceCapture;
 
 /// Puts a node together; [`start`](Self::start) sets it running.
 #[must_use = "nothing runs before .start()"]
 pub struct RatchetBuilder {
-    store: Option<Arc<dyn Store>>,
-    registrations: Vec<Registration>,
-    states: StateMap,
-    config: Config,
-    queues: Vec<(String, Slots)>,
-    identity: Box<dyn NodeIdentity>,
-    hooks: Vec<Box<dyn LifecycleHook>>,
-    listeners: Vec<Listener>,
-    retry_policy: Arc<dyn RetryPolicy>,
-    sanitizer: Arc<dyn ErrorSanitizer>,
-    strategy: Box<dyn PollingStrategy>,
-    coordinator: Option<Arc<dyn ClusterCoordinator>>,
-    clock: Arc<dyn Clock>,
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) registrations: Vec<Registration>,
+    pub(crate) states: StateMap,
+    pub(crate) config: Config,
+    pub(crate) queues: Vec<(String, Slots)>,
+    pub(crate) identity: Box<dyn NodeIdentity>,
+    pub(crate) hooks: Vec<Box<dyn LifecycleHook>>,
+    pub(crate) listeners: Vec<Listener<JobEvent>>,
+    pub(crate) bulk_listeners: Vec<Listener<BulkEvent>>,
+    pub(crate) retry_policy: Arc<dyn RetryPolicy>,
+    pub(crate) sanitizer: Arc<dyn ErrorSanitizer>,
+    pub(crate) strategy: Box<dyn PollingStrategy>,
+    pub(crate) breakers: CircuitBreakers,
+    pub(crate) resilience: Option<Arc<dyn ResilienceStrategy>>,
+    pub(crate) resources: Vec<Result<ResourceLimit, InvalidInput>>,
+    pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Arc<dyn MetricsCollector>,
+    pub(crate) rules: Rules,
+    pub(crate) executor: Executor,
+    pub(crate) job_log_sink: Option<Arc<dyn JobLogSink>>,
+    pub(crate) trace_capture: Option<Arc<dyn TraceCapture>>,
 }
 
 impl RatchetBuilder {
@@ -102,11 +67,20 @@ impl RatchetBuilder {
             identity: Box::new(HostIdentity),
             hooks: Vec::new(),
             listeners: Vec::new(),
+            bulk_listeners: Vec::new(),
             retry_policy: Arc::new(DefaultRetryPolicy),
             sanitizer: Arc::new(DefaultErrorSanitizer),
             strategy: Box::new(AdaptivePolling::default()),
+            breakers: CircuitBreakers::default(),
+            resilience: None,
+            resources: Vec::new(),
             coordinator: None,
             clock: Arc::new(SystemClock),
+            metrics: Arc::new(FacadeMetrics),
+            rules: Rules::default(),
+            executor: Executor::default(),
+            job_log_sink: None,
+            trace_capture: None,
         }
     }
 
@@ -176,9 +150,62 @@ impl RatchetBuilder {
         self
     }
 
+    /// Narrows what may be submitted and run. Everything registered, unless given.
+    pub fn job_policy(mut self, policy: impl JobPolicy) -> Self {
+        self.rules.policy = Some(Arc::new(policy));
+        self
+    }
+
+    /// Decides what those may do and see for whom a client acts, [`as_principal`](crate::Client::as_principal). Everything,
+    /// unless given.
+    pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
+        self.rules.authorizer = Some(Arc::new(authorizer));
+        self
+    }
+
+    /// Writes and reads arguments, results and signals. As plain JSON, unless given.
+    pub fn payload_codec(mut self, codec: impl PayloadCodec) -> Self {
+        self.rules.codec = Codec(Some(Arc::new(codec)));
+        self
+    }
+
+    /// Says where handlers run. On the runtime on which the node is started, unless given.
+    pub fn executor_provider(mut self, provider: impl ExecutorProvider) -> Self {
+        self.executor = Executor(Some(Arc::new(provider)));
+        self
+    }
+
     /// Decides how long to wait between polls.
     pub fn polling_strategy(mut self, strategy: impl PollingStrategy + 'static) -> Self {
         self.strategy = Box::new(strategy);
+        self
+    }
+
+    /// How the circuit breaker of a service judges, whatever its kinds say. May be called several times.
+    pub fn breaker(mut self, service: impl Into<String>, config: BreakerConfig) -> Self {
+        self.breakers = self.breakers.with(service, config);
+        self
+    }
+
+    /// Decides whether the jobs of a service run now, instead of the built-in circuit breakers: [`AlwaysAdmit`] turns them
+    /// off.
+    ///
+    /// [`AlwaysAdmit`]: crate::AlwaysAdmit
+    pub fn resilience_strategy(mut self, strategy: impl ResilienceStrategy) -> Self {
+        self.resilience = Some(Arc::new(strategy));
+        self
+    }
+
+    /// How many jobs that name a resource may run at once in the whole cluster, unless somebody has
+    /// [set](crate::Client::set_resource_limit) another limit by hand. May be called several times.
+    pub fn resource_limit(mut self, name: impl AsRef<str>, max_concurrent: u32) -> Self {
+        self.resources.push(ResourceLimit::new(name, max_concurrent));
+        self
+    }
+
+    /// The same with a delay of its own.
+    pub fn resource(mut self, limit: ResourceLimit) -> Self {
+        self.resources.push(limit.check().map(|()| limit));
         self
     }
 
@@ -194,11 +221,41 @@ impl RatchetBuilder {
         self
     }
 
+    /// Told of every event about many jobs at once, on a task of its own. May be called several times.
+    pub fn on_bulk_event(mut self, listener: impl Fn(&BulkEvent) + Send + Sync + 'static) -> Self {
+        self.bulk_listeners.push(Box::new(listener));
+        self
+    }
+
     /// Carries word of new work between nodes, instead of the way that the store offers, if any.
     ///
     /// The node only uses it: it may be shared, and whoever made it closes it.
     pub fn coordinator(mut self, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
         self.coordinator = Some(coordinator);
+        self
+    }
+
+    /// Takes the node's figures, instead of the `metrics` facade.
+    pub fn metrics_collector(mut self, collector: impl MetricsCollector) -> Self {
+        self.metrics = Arc::new(collector);
+        self
+    }
+
+    /// What is kept of jobs' logs, and how much may wait to be written; [`JobLogs::off`] keeps nothing.
+    pub fn job_logs(mut self, logs: JobLogs) -> Self {
+        self.config.job_logs = logs;
+        self
+    }
+
+    /// Takes the lines of jobs' logs, instead of the store's own table.
+    pub fn job_log_sink(mut self, sink: impl JobLogSink) -> Self {
+        self.job_log_sink = Some(Arc::new(sink));
+        self
+    }
+
+    /// Finds out which trace is current where a job is submitted, and lets its run go on with it.
+    pub fn trace_capture(mut self, capture: impl TraceCapture) -> Self {
+        self.trace_capture = Some(Arc::new(capture));
         self
     }
 
@@ -259,240 +316,34 @@ impl RatchetBuilder {
         self
     }
 
+    /// How long jobs are kept after their end: ninety days, and a year in the archive, by default; logs thirty days.
+    /// [`Retention::keep_everything`] archives and deletes nothing.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.config.retention = retention;
+        self
+    }
+
+    /// How often it is looked for jobs that were kept long enough. Every minute by default; one node of all does.
+    pub fn care(mut self, every: Duration) -> Self {
+        self.config.care = every;
+        self
+    }
+
+    /// How often the node tells its [collector](Self::metrics_collector) how deep the queues are: every 15 seconds.
+    pub fn gauges(mut self, every: Duration) -> Self {
+        self.config.gauges = every;
+        self
+    }
+
     /// How long one transaction may take before it counts as lost. Thirty seconds by default.
     pub fn store_deadline(mut self, deadline: Duration) -> Self {
         self.config.store_deadline = deadline;
         self
-    }
-
-    /// Registers the node and sets it running.
-    ///
-    /// # Errors
-    /// [`StartError`] names what is missing or refused; nothing is left behind then.
-    pub async fn start(self) -> Result<Ratchet, StartError> {
-        let Self { store, registrations, states, mut config, queues, identity, hooks, listeners, .. } = self;
-        let store = store.ok_or(StartError::NoStore)?;
-        for (queue, slots) in queues {
-            config.queues.insert(QueueName::new(queue)?, slots);
-        }
-        config.check()?;
-        let mut schedules = Vec::new();
-        for scheduled in registrations.iter().filter_map(Registration::schedule) {
-            schedules.push(scheduled.clone().into_recurring(self.clock.now())?);
-        }
-        let registry = Registry::build(registrations, &states)?;
-        if registry.is_empty() {
-            return Err(StartError::NoJobs);
-        }
-        let name = identity.node_name()?;
-        let counters = Arc::new(Counters::default());
-        let coordinator = self.coordinator.or_else(|| store.coordinator());
-        let client = Client::over(store.clone(), self.clock.clone(), coordinator);
-        let runner = Runner {
-            registry,
-            gates: gates(),
-            retry_policy: self.retry_policy,
-            sanitizer: self.sanitizer,
-            cancel_grace: config.cancel_grace,
-        };
-        let info = node_info(&runner.registry, &config, &schedules)?;
-        let registration = NodeRegistration { id: client.origin(), name, info };
-
-        let hooks = Hooks(hooks);
-        hooks.before_start().await?;
-        let pulse = Pulse::start(PulseConfig {
-            store: store.clone(),
-            registration: registration.clone(),
-            heartbeat: config.heartbeat,
-            grace: config.grace,
-            deadline: config.store_deadline,
-            clock: self.clock,
-            counters: counters.clone(),
-        })
-        .await;
-        let pulse = match pulse {
-            Ok(pulse) => pulse,
-            Err(error) => {
-                hooks.after_stop().await;
-                return Err(error.into());
-            }
-        };
-        // After the node is registered: others see by that who counts on a schedule.
-        if let Err(error) = declare(&*store, schedules, config.store_deadline).await {
-            pulse.stop().await;
-            hooks.after_stop().await;
-            return Err(error.into());
-        }
-        let (node, present) = watch::channel(registration.id);
-        client.belongs_to(present);
-        let (drain, draining) = watch::channel::<Option<Instant>>(None);
-        let mut tasks = Tasks::default();
-        for listener in listeners {
-            tasks.listeners.spawn(listen(client.events(), listener, tasks.stop_listening.clone()));
-        }
-        let mut standing = pulse.standing.clone();
-        tasks.side.spawn(async move {
-            while standing.changed().await.is_ok() {
-                node.send_replace(standing.borrow().node);
-            }
-        });
-        let rescuer = Rescuer {
-            store: store.clone(),
-            client: client.clone(),
-            standing: pulse.standing.clone(),
-            scan: config.scan,
-            grace: config.grace,
-            deadline: config.store_deadline,
-            counters: counters.clone(),
-        };
-        tasks.side.spawn(rescuer.run());
-        let firer = Firer {
-            store: store.clone(),
-            client: client.clone(),
-            standing: pulse.standing.clone(),
-            changed: client.schedules_notice().clone(),
-            deadline: config.store_deadline,
-        };
-        tasks.side.spawn(firer.run());
-        let signals = SignalLimit {
-            store: store.clone(),
-            client: client.clone(),
-            standing: pulse.standing.clone(),
-            scan: config.scan,
-            deadline: config.store_deadline,
-        };
-        tasks.side.spawn(signals.run());
-        let canceler = Canceler {
-            store: store.clone(),
-            client: client.clone(),
-            standing: pulse.standing.clone(),
-            scan: config.scan,
-            deadline: config.store_deadline,
-        };
-        tasks.side.spawn(canceler.run());
-        let woken = client.clone();
-        tasks.watch = store.watch(Box::new(move || woken.wake().work()));
-        let woken = client.clone();
-        let hints = counters.clone();
-        let heard = move |_: &Hint| {
-            hints.hints.add(1);
-            woken.wake().work();
-        };
-        tasks.hints = client.coordinator().map(|coordinator| coordinator.listen(client.origin(), Box::new(heard)));
-        let (drain_timeout, store_deadline) = (config.drain, config.store_deadline);
-        let pump = Pump::new(PumpParts {
-            store: store.clone(),
-            client: client.clone(),
-            runner,
-            states: Arc::new(states),
-            config,
-            counters: counters.clone(),
-            strategy: self.strategy,
-            standing: pulse.standing.clone(),
-            drain: draining,
-        });
-        let (stop_pulse, standing) = (pulse.stopper(), pulse.standing.clone());
-        tasks.pump.spawn(async move {
-            if AssertUnwindSafe(pump.run()).catch_unwind().await.is_ok() {
-                return;
-            }
-            // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued.
-            tracing::error!("the pump panicked: this node stops, and others take its jobs");
-            stop_pulse();
-            let node = standing.borrow().node;
-            if let Err(error) = within(store_deadline, "leaving the cluster", store.deregister(node)).await {
-                tracing::error!(error = &error as &dyn std::error::Error, "leaving the cluster failed");
-            }
-        });
-        tracing::info!(node = %registration.id, name = %registration.name, "node started");
-        hooks.after_start().await;
-        Ok(Ratchet::new(client, counters, tasks, pulse, Draining { drain, drain_timeout, store_deadline }, hooks))
     }
 }
 
 impl std::fmt::Debug for RatchetBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RatchetBuilder").field("registrations", &self.registrations).finish_non_exhaustive()
-    }
-}
-
-/// Makes sure that what the code declares is there, as the code says.
-async fn declare(store: &dyn Store, schedules: Vec<NewRecurring>, deadline: Duration) -> Result<(), StoreError> {
-    const TRIES: u32 = 5;
-    for mut new in schedules {
-        let now = within(deadline, "reading the database's time", store.database_time()).await?;
-        new.next_fire = new.schedule.next_after(now);
-        let mut tries = 1;
-        let declared = loop {
-            match within(deadline, "declaring a schedule", store.declare_recurring(&new)).await {
-                // Another node declares the same at this moment.
-                Err(error) if *error.kind() == ErrorKind::Transient && tries < TRIES => {
-                    tokio::time::sleep(Duration::from_millis(20) * tries).await;
-                    tries += 1;
-                }
-                other => break other?,
-            }
-        };
-        if declared != Declared::Unchanged {
-            tracing::info!(schedule = %new.id, job.kind = %new.spec.kind, ?declared, "declared a schedule");
-        }
-    }
-    Ok(())
-}
-
-/// What others can read of this node.
-fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -> Result<JsonText, InvalidInput> {
-    let slots = crate::slots::SlotPools::new(registry, &config.queues);
-    let mut queues: Vec<_> = slots.queues().collect();
-    queues.dedup();
-    let info = serde_json::json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
-        "queues": queues,
-        "slots": slots.total(),
-        "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
-    });
-    JsonText::encode("node info", &info, 1024 * 1024)
-}
-
-/// Hooks are called in order at the start and in reverse order at the stop.
-pub(crate) struct Hooks(Vec<Box<dyn LifecycleHook>>);
-
-impl Hooks {
-    async fn before_start(&self) -> Result<(), StartError> {
-        for (at, hook) in self.0.iter().enumerate() {
-            if let Err(error) = hook.before_start().await {
-                // Paired: those that were called are told that it is over.
-                for begun in self.0[..=at].iter().rev() {
-                    logged("after_stop", begun.after_stop().await);
-                }
-                return Err(StartError::Hook(error));
-            }
-        }
-        Ok(())
-    }
-
-    async fn after_start(&self) {
-        for hook in &self.0 {
-            logged("after_start", hook.after_start().await);
-        }
-    }
-
-    pub(crate) async fn before_stop(&self) {
-        for hook in self.0.iter().rev() {
-            logged("before_stop", hook.before_stop().await);
-        }
-    }
-
-    pub(crate) async fn after_stop(&self) {
-        for hook in self.0.iter().rev() {
-            logged("after_stop", hook.after_stop().await);
-        }
-    }
-}
-
-fn logged(which: &str, result: Result<(), BoxError>) {
-    if let Err(error) = result {
-        tracing::error!(hook = which, error = &*error as &dyn std::error::Error, "a lifecycle hook failed");
     }
 }

@@ -1,43 +1,53 @@
 //! Submitting jobs and steering them; the part of Ratchet that needs no handlers.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
-use ratchet_core::flow::{Edge, Workflow, WorkflowStep};
 use ratchet_core::node::{NodeRecord, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::{StateCounts, SubmitUnit, Transitioned};
 use ratchet_core::{
     AttemptRecord, Clock, ClusterCoordinator, Flow, Followed, FollowedBy, Hint, InvalidInput, JobId, JobRecord,
-    JobState, NodeId, Priority, QueueName, Store, StoreError, limits,
+    JobState, JsonText, NodeId, Principal, Priority, QueueName, Store, StoreError, limits,
 };
 use tokio::sync::watch;
 
+use crate::admission::Rules;
 use crate::announcer::Announcer;
+use crate::authorizer::{Action, Authorizer, Scope, Target};
+use crate::bus::{Bus, EventStream};
+use crate::caller::no_page;
+use crate::care::{self, BulkEvent, BulkEventKind, BulkEventStream};
+use crate::codec::{Codec, CodecError, PayloadCodec};
 use crate::enqueue::{Enqueue, SubmitError, Waking};
-use crate::events::{EventBus, EventStream, JobEventKind};
+use crate::events::{EventBus, JobEventKind};
 use crate::handle::JobHandle;
 use crate::ids::new_node_id;
 use crate::job::Job;
+use crate::metrics::Meter;
+use crate::policy::JobPolicy;
 use crate::schedule::Notice;
 use crate::signal::awaiting;
 use crate::submitter::Submitter;
+use crate::trace::TraceCapture;
 use crate::wake::Wake;
-use crate::workflow::{WorkflowBuilder, WorkflowHandle};
 
 /// Submits jobs and steers them. A process that only submits needs nothing else: [`Client::new`].
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    rules: Arc<Rules>,
+    /// Whom it acts for; `None` is the application itself.
+    caller: Option<Principal>,
 }
 
 struct Inner {
     store: Arc<dyn Store>,
     submitter: Arc<Submitter>,
     events: EventBus,
+    bulk: Bus<BulkEvent>,
     wake: Wake,
     /// Tells other nodes, if there is a way to.
     announcer: Option<Arc<Announcer>>,
@@ -46,39 +56,92 @@ struct Inner {
     /// The engine's present incarnation, if this client belongs to one.
     node: OnceLock<watch::Receiver<NodeId>>,
     schedules: Notice,
+    trace_capture: OnceLock<Arc<dyn TraceCapture>>,
 }
 
 impl Client {
     /// A client of this store, without handlers and without a poller.
     pub fn new(store: impl Store + 'static) -> Self {
         let coordinator = store.coordinator();
-        Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock), coordinator)
+        Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock), coordinator, Meter::default())
     }
 
     /// A client of a store that is shared with others.
     pub fn shared(store: Arc<dyn Store>) -> Self {
         let coordinator = store.coordinator();
-        Self::over(store, Arc::new(crate::ids::SystemClock), coordinator)
+        Self::over(store, Arc::new(crate::ids::SystemClock), coordinator, Meter::default())
     }
 
     /// A client that tells nodes of new work through `coordinator`, instead of the way that the store offers, if any.
     ///
     /// The client only uses it: it may be shared, and whoever made it closes it.
     pub fn with_coordinator(store: Arc<dyn Store>, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
-        Self::over(store, Arc::new(crate::ids::SystemClock), Some(coordinator))
+        Self::over(store, Arc::new(crate::ids::SystemClock), Some(coordinator), Meter::default())
     }
 
     pub(crate) fn over(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         coordinator: Option<Arc<dyn ClusterCoordinator>>,
+        meter: Meter,
     ) -> Self {
         let submitter = Submitter::new(store.clone());
         let origin = new_node_id();
         let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin));
-        let (events, wake, node) = (EventBus::new(clock), Wake::default(), OnceLock::new());
-        let schedules = Notice::default();
-        Self { inner: Arc::new(Inner { store, submitter, events, wake, announcer, origin, node, schedules }) }
+        let (events, wake, node) = (EventBus::new(clock, meter), Wake::default(), OnceLock::new());
+        let (schedules, bulk, trace_capture) = (Notice::default(), Bus::new(care::CAPACITY), OnceLock::new());
+        let inner = Inner { store, submitter, events, bulk, wake, announcer, origin, node, schedules, trace_capture };
+        Self { inner: Arc::new(inner), rules: Arc::default(), caller: None }
+    }
+
+    /// The same client, which submits only what this policy allows.
+    #[must_use]
+    pub fn with_job_policy(self, policy: impl JobPolicy) -> Self {
+        let policy = Some(Arc::new(policy) as Arc<dyn JobPolicy>);
+        let rules = Rules { policy, ..Rules::clone(&self.rules) };
+        self.under(rules)
+    }
+
+    /// The same client, which asks this authorizer about those whom it acts for: [`as_principal`](Self::as_principal).
+    #[must_use]
+    pub fn with_authorizer(self, authorizer: impl Authorizer) -> Self {
+        let authorizer = Some(Arc::new(authorizer) as Arc<dyn Authorizer>);
+        let rules = Rules { authorizer, ..Rules::clone(&self.rules) };
+        self.under(rules)
+    }
+
+    /// The same client, which writes and reads arguments, results and signals by this codec.
+    #[must_use]
+    pub fn with_payload_codec(self, codec: impl PayloadCodec) -> Self {
+        let codec = Codec(Some(Arc::new(codec)));
+        let rules = Rules { codec, ..Rules::clone(&self.rules) };
+        self.under(rules)
+    }
+
+    /// The JSON that is behind the arguments or the result of a record, which is as it is stored: the same, if no codec wrote
+    /// it.
+    ///
+    /// # Errors
+    /// If it was written by a codec that this client does not have, or that cannot decode it.
+    pub fn decoded(&self, stored: &JsonText) -> Result<JsonText, CodecError> {
+        self.rules.codec.open(stored)
+    }
+
+    pub(crate) fn under(self, rules: Rules) -> Self {
+        Self { rules: Arc::new(rules), ..self }
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Whom this client acts for; `None` if it is the application itself.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.caller.as_ref()
+    }
+
+    pub(crate) fn acting_for(self, caller: Principal) -> Self {
+        Self { caller: Some(caller), ..self }
     }
 
     /// Begins a submit: options follow, [`Enqueue::submit`] does it.
@@ -102,8 +165,13 @@ impl Client {
         for enqueue in jobs {
             // Counted as they come, so that an endless iterator is refused too.
             limits::check_submit_count(unit.jobs.len() + 1)?;
-            let (_, options) = enqueue.into_parts();
-            let (one, wakes) = options.into_unit(self.now())?;
+            let (client, options) = enqueue.into_parts();
+            if client.caller != self.caller {
+                let problem =
+                    "was begun by a client that acts for somebody else; begin it with the one that submits it";
+                return Err(InvalidInput::new(format!("job[{}]", unit.jobs.len()), problem).into());
+            }
+            let (one, wakes) = options.into_unit(self)?;
             waking = waking.max(wakes);
             if one.is_one_thing() {
                 let problem = "is not for many jobs at once; submit each chain by itself, or all as one workflow";
@@ -115,57 +183,10 @@ impl Client {
             return Ok(Vec::new());
         }
         let awaiting = awaiting(&unit);
-        let submitted = self.submitter().submit(unit).await?;
+        let submitted = self.submit_unit(unit).await?;
         self.submitted(waking);
         self.tell_awaiting(awaiting).await;
         Ok(submitted.into_iter().map(|one| JobHandle::new(self.clone(), one)).collect())
-    }
-
-    /// Begins a workflow of any shape: steps and edges follow, [`WorkflowBuilder::submit`] does it.
-    pub fn workflow(&self) -> WorkflowBuilder {
-        WorkflowBuilder::new(self.clone())
-    }
-
-    /// A workflow as it stands, with all its steps and edges; `None` if there is none of this id.
-    pub async fn workflow_graph(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
-        self.inner.store.workflow(id).await
-    }
-
-    /// The ids of workflows, newest first, a page at a time.
-    pub async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError> {
-        self.inner.store.workflows(after, limit).await
-    }
-
-    /// A handle to a workflow that was submitted earlier, perhaps by another process; `None` if there is none of this id.
-    pub async fn workflow_handle(&self, id: JobId) -> Result<Option<WorkflowHandle>, StoreError> {
-        let Some(workflow) = self.workflow_graph(id).await? else { return Ok(None) };
-        let named = |step: &WorkflowStep| Some((step.step.as_ref()?.as_str().to_owned(), step.id));
-        let steps = workflow.steps.iter().filter_map(named).collect();
-        Ok(Some(WorkflowHandle::new(self.clone(), id, steps, false)))
-    }
-
-    /// Cancels every step of a workflow that has not ended; says how many those were.
-    pub async fn cancel_workflow(&self, id: JobId) -> Result<usize, StoreError> {
-        let Some(workflow) = self.workflow_graph(id).await? else { return Ok(0) };
-        let mut canceled = 0;
-        let mut gone = BTreeSet::new();
-        // In the order in which they were made: the first ones take what follows along.
-        for step in workflow.steps.iter().filter(|step| !step.state.is_terminal()) {
-            if gone.contains(&step.id) {
-                continue;
-            }
-            if let Some(done) = self.inner.store.cancel(step.id).await? {
-                canceled += 1 + done.followed.len();
-                gone.extend(done.followed.iter().map(|followed| followed.id));
-                self.after(Some(done), cancelled);
-            }
-        }
-        Ok(canceled)
-    }
-
-    /// The jobs that wait, or waited, for this one: each edge with its condition and what came of it.
-    pub async fn dependants(&self, id: JobId) -> Result<Vec<Edge>, StoreError> {
-        self.inner.store.edges_from(&[id]).await
     }
 
     /// A handle to a job that was submitted earlier, perhaps by another process.
@@ -173,9 +194,9 @@ impl Client {
         JobHandle::new(self.clone(), ratchet_core::store::Submitted::Created(id))
     }
 
-    /// The job as it stands now.
+    /// The job as it stands now, or as it was when it was archived.
     pub async fn find(&self, id: JobId) -> Result<Option<JobRecord>, StoreError> {
-        Ok(self.inner.store.find(&[id]).await?.pop())
+        Ok(self.inner.store.find(&[id]).await?.pop().filter(|job| self.reads(job)))
     }
 
     /// Ends a live job; a running handler is told within a second, and its result is discarded.
@@ -184,6 +205,9 @@ impl Client {
     ///
     /// A job that stands for a batch takes the children of that along.
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
+        if !self.may(Action::Cancel, id).await? {
+            return Ok(false);
+        }
         let changed = self.inner.store.cancel(id).await?;
         let is_batch = changed.as_ref().is_some_and(|changed| changed.job.flow.has(Flow::BATCH));
         let canceled = self.after(changed, cancelled);
@@ -201,6 +225,9 @@ impl Client {
 
     /// Suspends a PENDING or FAILED job. Pausing a paused job is `true` too; anything else is `false`.
     pub async fn pause(&self, id: JobId) -> Result<bool, StoreError> {
+        if !self.may(Action::Pause, id).await? {
+            return Ok(false);
+        }
         let changed = self.inner.store.pause(id).await?;
         if self.after(changed, |_| JobEventKind::Paused) {
             return Ok(true);
@@ -210,6 +237,9 @@ impl Client {
 
     /// Lets a paused job go on from where it was; `false` if it is not paused.
     pub async fn resume(&self, id: JobId) -> Result<bool, StoreError> {
+        if !self.may(Action::Resume, id).await? {
+            return Ok(false);
+        }
         let changed = self.inner.store.resume(id).await?;
         Ok(self.after(changed, |_| JobEventKind::Resumed))
     }
@@ -219,8 +249,12 @@ impl Client {
     ///
     /// # Errors
     /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now,
-    /// [`Conflict`](ratchet_core::ErrorKind::Conflict) if it is a child of a batch that is over.
+    /// [`Conflict`](ratchet_core::ErrorKind::Conflict) if it is a child of a batch that is over, or never ran because whether
+    /// to run could not be told from the job before it.
     pub async fn retry(&self, id: JobId) -> Result<bool, StoreError> {
+        if !self.may(Action::Retry, id).await? {
+            return Ok(false);
+        }
         let changed = self.inner.store.retry(id).await?;
         Ok(self.after(changed, |t| match t.job.state {
             JobState::Waiting => JobEventKind::SignalWaiting,
@@ -228,21 +262,27 @@ impl Client {
         }))
     }
 
-    /// Deletes a job that has ended; `false` if there is none.
+    /// Deletes a job that has ended, archived or not; `false` if there is none.
     ///
     /// # Errors
-    /// [`Conflict`](ratchet_core::ErrorKind::Conflict) if it is live: cancel it first.
+    /// [`Conflict`](ratchet_core::ErrorKind::Conflict) if it is live: cancel it first; and if another job waits for it or
+    /// would need its result in a retry.
     pub async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
+        if !self.may(Action::Delete, id).await? {
+            return Ok(false);
+        }
         self.inner.store.delete(id).await
     }
 
     /// Makes every node pass the queue by; `true` if it was not paused before. Jobs that run go on.
     pub async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        self.demand(Action::Pause, &Target::Queue(queue))?;
         self.inner.store.pause_queue(queue).await
     }
 
     /// Lets the queue's jobs run again; `true` if it was paused before.
     pub async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        self.demand(Action::Resume, &Target::Queue(queue))?;
         let resumed = self.inner.store.resume_queue(queue).await?;
         self.wake().work();
         self.announce(Priority::default());
@@ -251,40 +291,58 @@ impl Client {
 
     /// Every queue that is paused or has live jobs.
     pub async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        self.demand(Action::Read, &Target::Queues)?;
         self.inner.store.queues().await
     }
 
     /// Every node that the store knows, the most recently heard of first.
     pub async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        self.demand(Action::Read, &Target::Nodes)?;
         self.inner.store.nodes().await
     }
 
-    /// A page of jobs, newest first.
+    /// A page of jobs, newest first; of the archive too, if the filter says so.
     pub async fn list(
         &self,
         filter: &JobFilter,
         after: Option<JobCursor>,
         limit: usize,
     ) -> Result<Page<JobRecord>, StoreError> {
-        self.inner.store.list(filter, after, limit).await
+        match self.scoped(filter) {
+            Some(filter) => self.inner.store.list(&filter, after, limit).await,
+            None => Ok(no_page()),
+        }
     }
 
     /// How many jobs stand where.
     pub async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
-        self.inner.store.count_by_state().await
+        match self.scope() {
+            Scope::Everything => self.inner.store.count_by_state().await,
+            Scope::Of(principal) => self.inner.store.count_by_state_of(&principal).await,
+            Scope::Nothing => Ok(StateCounts::new()),
+        }
     }
 
     /// The attempts of a job, the first first.
     pub async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
+        if !self.may(Action::Read, id).await? {
+            return Ok(Vec::new());
+        }
         self.inner.store.attempts(id).await
     }
 
-    /// What happens to jobs from now on, as far as this process does it.
+    /// What happens to jobs from now on, as far as this process does it; also on a client that acts for somebody, whatever he
+    /// may see.
     pub fn events(&self) -> EventStream {
         self.inner.events.subscribe()
     }
 
-    /// The store, for what the client does not offer.
+    /// What happens to many jobs at once from now on, as far as this process does it.
+    pub fn bulk_events(&self) -> BulkEventStream {
+        self.inner.bulk.subscribe()
+    }
+
+    /// The store, for what the client does not offer. It knows no caller, no policy and no codec.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
     }
@@ -338,6 +396,15 @@ impl Client {
         &self.inner.events
     }
 
+    pub(crate) fn trace_capture(&self) -> Option<&Arc<dyn TraceCapture>> {
+        self.inner.trace_capture.get()
+    }
+
+    pub(crate) fn capture_traces(&self, capture: Arc<dyn TraceCapture>) {
+        // The first one counts.
+        let _ = self.inner.trace_capture.set(capture);
+    }
+
     pub(crate) fn belongs_to(&self, node: watch::Receiver<NodeId>) {
         // A client is made for one engine; a second call cannot happen.
         let _ = self.inner.node.set(node);
@@ -346,6 +413,11 @@ impl Client {
     pub(crate) fn publish(&self, job: &JobRecord, what: JobEventKind) {
         let node = self.inner.node.get().map(|node| *node.borrow());
         self.inner.events.publish(job, node, what);
+    }
+
+    /// Tells what happened to many jobs at once.
+    pub(crate) fn tell(&self, what: BulkEventKind) {
+        self.inner.bulk.send(BulkEvent { node: self.node(), at: self.now(), what });
     }
 
     /// Tells what became of jobs because others ended; says whether one of them can run now.
@@ -359,15 +431,29 @@ impl Client {
         released
     }
 
+    /// Wakes this node and others for those of these jobs that can run now.
+    pub(crate) fn wake_for(&self, followed: &[Followed]) {
+        let released = followed.iter().filter(|one| one.what == FollowedBy::Released);
+        if let Some(priority) = released.map(|one| one.priority).max() {
+            self.wake().work();
+            self.announce(priority);
+        }
+    }
+
     /// The node that this client belongs to.
     pub(crate) fn node(&self) -> Option<NodeId> {
         self.inner.node.get().map(|node| *node.borrow())
     }
 
-    fn after(&self, changed: Option<Transitioned>, what: impl FnOnce(&Transitioned) -> JobEventKind) -> bool {
+    pub(crate) fn after(
+        &self,
+        changed: Option<Transitioned>,
+        what: impl FnOnce(&Transitioned) -> JobEventKind,
+    ) -> bool {
         let Some(transitioned) = changed else { return false };
         self.publish(&transitioned.job, what(&transitioned));
         self.followed(&transitioned.followed, None);
+        self.wake_for(&transitioned.followed);
         if transitioned.from.state() == JobState::Running {
             self.wake().revoked();
         } else {
@@ -390,6 +476,7 @@ pub(crate) fn cancelled(transitioned: &Transitioned) -> JobEventKind {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("store", &self.inner.store.name()).finish_non_exhaustive()
+        let store = self.inner.store.name();
+        f.debug_struct("Client").field("store", &store).field("caller", &self.caller).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
-use ratchet_core::{InvalidInput, QueueName};
+use ratchet_core::{InvalidInput, QueueName, Retention};
+
+use crate::job_log::JobLogs;
 
 /// Room for running jobs in one queue of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,14 @@ pub(crate) struct Config {
     pub(crate) cancel_grace: Duration,
     /// How long one transaction may take before it counts as lost.
     pub(crate) store_deadline: Duration,
+    /// How long jobs are kept after their end.
+    pub(crate) retention: Retention,
+    /// How often it is looked for what has been kept long enough.
+    pub(crate) care: Duration,
+    /// How often the depths of the queues are told.
+    pub(crate) gauges: Duration,
+    /// What is kept of jobs' logs.
+    pub(crate) job_logs: JobLogs,
     /// How long the pump waits for more settlements to join those it has.
     pub(crate) gather: Duration,
 }
@@ -66,6 +76,10 @@ impl Default for Config {
             drain: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(1),
             store_deadline: Duration::from_secs(30),
+            retention: Retention::default(),
+            care: Duration::from_mins(1),
+            gauges: Duration::from_secs(15),
+            job_logs: JobLogs::default(),
             gather: Duration::from_millis(2),
         }
     }
@@ -82,6 +96,10 @@ impl Config {
         within("drain_timeout", self.drain, Duration::ZERO, Duration::from_hours(24 * 7))?;
         within("cancel_grace", self.cancel_grace, Duration::ZERO, Duration::from_hours(1))?;
         within("store_deadline", self.store_deadline, ms(100), Duration::from_hours(1))?;
+        within("care", self.care, ms(10), Duration::from_hours(24))?;
+        within("gauges", self.gauges, ms(10), Duration::from_hours(1))?;
+        self.retention.check()?;
+        self.job_logs.check()?;
         if self.claim_max == 0 || self.claim_max > 10_000 {
             return Err(InvalidInput::new("claim_max", format!("is {}; use 1 to 10000", self.claim_max)));
         }

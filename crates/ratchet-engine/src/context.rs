@@ -3,23 +3,27 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use jiff::Timestamp;
 use ratchet_core::prepare::PrepareCompletion;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Decision, Fence, Input, InvalidInput, JobId, JobRecord, JsonText, Kind, Origin, Outcome, Settled, Settlement,
-    Signal, Tag, Verdicts, clock, decide,
+    Decision, Fence, Flow, Input, InvalidInput, JobId, JobRecord, JobType, JsonText, Kind, LogLevel, LogLine, NodeId,
+    Origin, Outcome, Settled, Settlement, Signal, Tag, TraceContext, Verdicts, clock, decide,
 };
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
+use crate::codec;
 use crate::failure::Failure;
 use crate::ids::new_job_id;
 use crate::inject::{State, StateMap};
-use crate::workflow::is_condition;
+use crate::job_log::{AttemptLog, JobLog, LogQueue, Writing};
+use crate::opened::Opened;
+use crate::workflow::handed_over;
 
 /// The running attempt, as its handler sees it. Cheap to clone.
 #[derive(Clone)]
@@ -35,9 +39,13 @@ struct Inner {
     states: Arc<StateMap>,
     client: Client,
     token: CancellationToken,
+    /// What a codec wrote of these, once it is decoded.
+    opened: OnceLock<Opened>,
     begun: Instant,
     progress: Mutex<ProgressCell>,
     completion: Mutex<Option<Settlement>>,
+    log: AttemptLog,
+    logs: Arc<LogQueue>,
 }
 
 /// A claimed job, shared with those who watch over it.
@@ -64,6 +72,7 @@ impl JobContext {
         states: Arc<StateMap>,
         client: Client,
         token: CancellationToken,
+        logs: Arc<LogQueue>,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -74,9 +83,12 @@ impl JobContext {
                 states,
                 client,
                 token,
+                opened: OnceLock::new(),
                 begun: Instant::now(),
                 progress: Mutex::default(),
                 completion: Mutex::default(),
+                log: AttemptLog::default(),
+                logs,
             }),
         }
     }
@@ -88,6 +100,16 @@ impl JobContext {
 
     pub(crate) fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         CURRENT.scope(self.clone(), future)
+    }
+
+    /// Does something as if the handler did it.
+    pub(crate) fn scope_sync<T>(&self, act: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self.clone(), act)
+    }
+
+    /// The trace of the job that runs on this task.
+    pub(crate) fn current_trace() -> Option<TraceContext> {
+        CURRENT.try_with(|ctx| ctx.trace_context().cloned()).ok().flatten()
     }
 
     /// The job's id.
@@ -105,14 +127,30 @@ impl JobContext {
         self.inner.job.attempts.saturating_add(1)
     }
 
-    /// The job as it was claimed.
+    /// The job as it was claimed, its arguments as they are stored.
     pub fn job(&self) -> &JobRecord {
         &self.inner.job
     }
 
+    /// Decodes what a codec wrote; the handler sees it decoded from then on.
+    pub(crate) fn open(&self) -> Result<(), Failure> {
+        let Inner { job, inputs, signal, client, opened, .. } = &*self.inner;
+        let results = inputs.iter().map(|input| &input.result).chain(job.origin.as_ref().map(|origin| &origin.result));
+        let stored = results.flatten().chain(signal.as_ref().map(|signal| &signal.payload)).chain([&job.spec.payload]);
+        // Most jobs have nothing of the sort.
+        if stored.map(JsonText::as_str).any(codec::may_hold_sealed) {
+            let _ = opened.set(Opened::of(&client.rules().codec, job, inputs, signal.as_ref())?);
+        }
+        Ok(())
+    }
+
+    fn opened(&self) -> Option<&Opened> {
+        self.inner.opened.get()
+    }
+
     /// The payload as JSON.
     pub fn payload(&self) -> &JsonText {
-        &self.inner.job.spec.payload
+        self.opened().map_or(&self.inner.job.spec.payload, |opened| &opened.payload)
     }
 
     /// The params given at submit.
@@ -132,34 +170,54 @@ impl JobContext {
 
     /// In a callback: the finished job that it is about, with its result or error.
     pub fn origin(&self) -> Option<&Origin> {
-        self.inner.job.origin.as_ref()
+        self.opened().map_or(self.inner.job.origin.as_ref(), |opened| opened.origin.as_ref())
     }
 
     /// What came of the jobs that this one waited for, in the order in which the edges were defined.
     pub fn inputs(&self) -> &[Input] {
+        self.opened().map_or(&self.inner.inputs, |opened| &opened.inputs)
+    }
+
+    /// The same, with results as they are stored.
+    pub(crate) fn stored_inputs(&self) -> &[Input] {
         &self.inner.inputs
     }
 
-    /// The result of the step before; of several, a list or a tuple of their results. As a parameter: [`Prev`](crate::Prev).
+    /// The result of the step before; of a step with several edges to it, the list of their results, or a tuple. As a
+    /// parameter: [`Prev`](crate::Prev).
+    ///
+    /// A join of any has as many as held: a list, also of one. If that one result is no list itself, it can be asked for as
+    /// what it is, too.
     ///
     /// # Errors
     /// If there is no step before, or its result is of another type: not to be retried.
     pub fn prev<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        let mut before = self.inputs().iter().filter(|input| !is_condition(&input.kind));
-        match (before.next(), before.next()) {
-            (None, _) => {
+        let before: Vec<(&Input, JsonText)> =
+            self.inputs().iter().filter_map(|input| Some((input, handed_over(input)?))).collect();
+        let list = || {
+            let results: Vec<&str> = before.iter().map(|(_, result)| result.as_str()).collect();
+            format!("[{}]", results.join(","))
+        };
+        // Where one result is a list, it could not be told from several: a join has a list of results, however many came.
+        let joins = self.inner.job.job_type == JobType::WorkflowJoin || self.inner.job.flow.has(Flow::JOIN_ANY);
+        match &before[..] {
+            [] => {
                 let text = format!("job {} takes the result of the step before, but there is none", self.id());
                 Err(Failure::do_not_retry(text, "submit it as a step after another"))
             }
-            (Some(only), None) => decode_input(only),
-            (Some(_), Some(_)) => {
-                let results = self.inputs().iter().filter(|input| !is_condition(&input.kind));
-                let results: Vec<&str> =
-                    results.map(|input| input.result.as_ref().map_or("null", JsonText::as_str)).collect();
-                let list = format!("[{}]", results.join(","));
-                serde_json::from_str(&list)
-                    .map_err(|error| unreadable_input(&format!("{} steps", results.len()), &error))
+            [(input, result)] => {
+                let (alone, listed) = (result.as_str(), list());
+                let (first, second) = match (joins, alone.trim_start().starts_with('[')) {
+                    (true, true) => (listed.as_str(), None),
+                    (true, false) => (listed.as_str(), Some(alone)),
+                    (false, _) => (alone, None),
+                };
+                serde_json::from_str(first)
+                    .or_else(|error| second.map_or(Err(error), serde_json::from_str))
+                    .map_err(|error| unreadable_input(&format!("job {} ({})", input.job_id, input.kind), &error))
             }
+            several => serde_json::from_str(&list())
+                .map_err(|error| unreadable_input(&format!("{} steps", several.len()), &error)),
         }
     }
 
@@ -178,7 +236,7 @@ impl JobContext {
     /// # }
     /// ```
     pub fn signal(&self) -> Option<&Signal> {
-        self.inner.signal.as_ref()
+        self.opened().map_or(self.inner.signal.as_ref(), |opened| opened.signal.as_ref())
     }
 
     /// A value that was given to the builder.
@@ -202,9 +260,55 @@ impl JobContext {
         &self.inner.client
     }
 
-    /// Logs in the job's name: each line carries its id, kind and attempt.
+    /// The trace that the job was submitted in the course of, if there is one: where its own calls go on.
+    ///
+    /// ```
+    /// # use ratchet_engine::JobContext;
+    /// # fn example(ctx: &JobContext) {
+    /// for (name, value) in ctx.trace_context().map(|trace| ("traceparent", trace.traceparent())) {
+    ///     println!("a header for the next service: {name}: {value}");
+    /// }
+    /// # }
+    /// # example(&JobContext::for_test().build().unwrap());
+    /// ```
+    pub fn trace_context(&self) -> Option<&TraceContext> {
+        self.inner.job.spec.trace.as_ref()
+    }
+
+    /// Writes into the job's log: `ctx.log().info("charging")`. Writing waits for nothing, and each line goes to `tracing` too.
     pub fn log(&self) -> JobLog<'_> {
-        JobLog { ctx: self }
+        JobLog::new(self)
+    }
+
+    /// Whether lines of this level are kept.
+    pub(crate) fn keeps(&self, level: LogLevel) -> bool {
+        self.inner.logs.keeps(level)
+    }
+
+    /// Puts a line into the job's log.
+    pub(crate) fn keep(&self, level: LogLevel, message: String, fields: Option<JsonText>) {
+        self.inner.log.write(&self.inner.logs, Writing { like: self.line(), level, message, fields });
+    }
+
+    /// The attempt has ended: what it wrote is to be written soon.
+    pub(crate) fn end_log(&self) {
+        self.inner.log.end(&self.inner.logs, || self.line());
+    }
+
+    /// A line of this attempt that says nothing yet.
+    fn line(&self) -> LogLine {
+        let Fence { job_id, version, node } = self.inner.fence;
+        LogLine {
+            job_id,
+            version,
+            seq: 0,
+            attempt: self.attempt(),
+            node,
+            at: clock::later(self.started_at(), self.inner.begun.elapsed()),
+            level: LogLevel::default(),
+            message: String::new(),
+            fields: None,
+        }
     }
 
     /// Says how far the attempt is, from 0 to 1; stored within a second or so. Other numbers are cut to that range.
@@ -241,15 +345,23 @@ impl JobContext {
 
     /// When the attempt ran, by the database's clock for its begin and a steady clock for its length.
     pub(crate) fn timing(&self) -> Timing {
-        let job = &self.inner.job;
-        let started_at = job.picked_at.unwrap_or(job.scheduled_time);
-        let duration = self.inner.begun.elapsed();
+        let (started_at, duration) = (self.started_at(), self.inner.begun.elapsed());
         Timing {
             started_at,
             ended_at: clock::later(started_at, duration),
             duration,
-            queue_wait: clock::elapsed(job.scheduled_time, started_at),
+            queue_wait: clock::elapsed(self.inner.job.scheduled_time, started_at),
         }
+    }
+
+    fn started_at(&self) -> Timestamp {
+        let job = &self.inner.job;
+        job.picked_at.unwrap_or(job.scheduled_time)
+    }
+
+    /// Who runs it.
+    pub(crate) fn node(&self) -> NodeId {
+        self.inner.fence.node
     }
 
     /// What the attempt came to, as a settlement.
@@ -284,7 +396,7 @@ fn unreadable_input(whose: &str, error: &serde_json::Error) -> Failure {
 
 impl PrepareCompletion for JobContext {
     fn prepare_completion<R: serde::Serialize + Sync>(&self, result: &R) -> Result<Settlement, InvalidInput> {
-        let result = crate::registry::encode_result(result)
+        let result = crate::registry::encode_result(self, result)
             .map_err(|failure| InvalidInput::new("result", failure.message().trim_start_matches("`result` ")))?;
         Ok(self
             .decide(Outcome::Succeeded { result }, Verdicts::default())
@@ -302,35 +414,4 @@ impl fmt::Debug for JobContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JobContext").field("id", &self.id()).field("kind", self.kind()).finish_non_exhaustive()
     }
-}
-
-/// Logs in a job's name.
-#[derive(Debug, Clone, Copy)]
-pub struct JobLog<'a> {
-    ctx: &'a JobContext,
-}
-
-macro_rules! log_levels {
-    ($($(#[$doc:meta])* $level:ident)*) => {
-        impl JobLog<'_> {
-            $($(#[$doc])*
-            pub fn $level(&self, message: impl fmt::Display) {
-                let ctx = self.ctx;
-                tracing::$level!({ job.id = %ctx.id(), job.kind = %ctx.kind(), attempt = ctx.attempt() }, "{message}");
-            })*
-        }
-    };
-}
-
-log_levels! {
-    /// For following every step.
-    trace
-    /// For finding a fault.
-    debug
-    /// Worth knowing.
-    info
-    /// Odd, but handled.
-    warn
-    /// A person should look.
-    error
 }

@@ -9,15 +9,18 @@ use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
 use ratchet_core::store::{Replacement, SubmitUnit, Submitted};
 use ratchet_core::{
     Backoff, BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Principal, Priority, QueueName,
-    ResourceName, StartState, StoreError, Tag, limits,
+    ResourceName, StartState, StoreError, Tag, TraceContext, limits,
 };
 
+use crate::authorizer::{Action, Denied};
 use crate::client::{Client, cancelled};
 use crate::handle::JobHandle;
 use crate::ids::new_job_id;
 use crate::job::Job;
+use crate::policy::PolicyRefusal;
+use crate::refused::Sort;
 use crate::signal::awaiting;
-use crate::step::{IntoStep, Step, spec_options};
+use crate::step::{IntoStep, Later, Step, spec_options};
 use crate::workflow::{IntoBranch, Plan, When};
 
 /// A job that is about to be submitted; nothing happens before [`submit`](Enqueue::submit).
@@ -59,17 +62,60 @@ pub enum SubmitError {
     /// An option or the payload is out of bounds; nothing was written.
     #[error("the job was refused: {0}")]
     Invalid(InvalidInput),
-    /// A live job holds the business key; nothing was written.
-    #[error("the business key {business_key:?} is held by job {holder}; wait for it, cancel it or replace it")]
+    /// A live job, or a schedule, holds the business key; nothing was written.
+    #[error("{}", duplicate_text(business_key, *holder, of.as_deref(), *held_by))]
+    #[non_exhaustive]
     Duplicate {
         /// The key.
         business_key: BusinessKey,
-        /// The job that holds it.
+        /// The job, or the schedule, that holds it.
         holder: JobId,
+        /// Of several jobs, the one that asked for it.
+        of: Option<String>,
+        /// Whether a job holds it, or a schedule.
+        held_by: Sort,
     },
+    /// An earlier submit with the same idempotency key made something of another sort; nothing was written.
+    #[error("an earlier submit with this idempotency key made {is} {id}, which is no {asked_for}; use another key")]
+    #[non_exhaustive]
+    OtherSort {
+        /// What it made.
+        id: JobId,
+        /// What that is.
+        is: Sort,
+        /// What was to be made now.
+        asked_for: Sort,
+    },
+    /// The job policy does not allow it; nothing was written.
+    #[error("the job policy refused the job: {0}")]
+    Refused(PolicyRefusal),
+    /// Whom the client acts for may not submit it; nothing was written.
+    #[error("the job was refused: {0}")]
+    Denied(Denied),
     /// The store could not take it.
     #[error("the job could not be stored")]
     Store(#[source] StoreError),
+}
+
+impl From<PolicyRefusal> for SubmitError {
+    fn from(refused: PolicyRefusal) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<Denied> for SubmitError {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
+    }
+}
+
+fn duplicate_text(key: &BusinessKey, holder: JobId, of: Option<&str>, held_by: Sort) -> String {
+    let of = of.map_or_else(String::new, |of| format!(" of {of}"));
+    let advice = match held_by {
+        Sort::Schedule => "cancel that, or use another key",
+        _ => "wait for it, cancel it or replace it",
+    };
+    format!("the business key {:?}{of} is held by {held_by} {holder}; {advice}", key.as_str())
 }
 
 impl From<InvalidInput> for SubmitError {
@@ -82,7 +128,8 @@ impl From<StoreError> for SubmitError {
     fn from(error: StoreError) -> Self {
         match error.kind() {
             ErrorKind::Duplicate { business_key, holder } => {
-                Self::Duplicate { business_key: business_key.clone(), holder: *holder }
+                let (of, held_by) = (None, Sort::Job);
+                Self::Duplicate { business_key: business_key.clone(), holder: *holder, of, held_by }
             }
             _ => Self::Store(error),
         }
@@ -118,6 +165,8 @@ forwarded_options! {
     principal(principal: impl AsRef<str>);
     /// A limited resource that it needs.
     resource(resource: impl AsRef<str>);
+    /// The trace that it belongs to, instead of the one that is current here. What follows from it goes on with that trace.
+    trace_context(context: TraceContext);
 }
 
 impl<J: Job> Enqueue<J> {
@@ -242,37 +291,48 @@ impl<J: Job> Enqueue<J> {
     /// Stores the job. When this returns, the job will reach a terminal state while any capable node lives.
     ///
     /// # Errors
-    /// [`SubmitError::Invalid`] for bad input, [`SubmitError::Duplicate`] while the business key is held, both without
-    /// anything written; [`SubmitError::Store`] if the database could not be reached or refused.
+    /// [`SubmitError::Invalid`] for bad input, [`SubmitError::Duplicate`] while the business key is held,
+    /// [`SubmitError::Refused`] by the [`JobPolicy`](crate::JobPolicy), [`SubmitError::Denied`] by the
+    /// [`Authorizer`](crate::Authorizer), all without anything written; [`SubmitError::OtherSort`] if the idempotency key
+    /// stands for a workflow or a batch; [`SubmitError::Store`] if the database could not be reached or refused.
     pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (unit, wake) = options.into_unit(client.now())?;
+        let (unit, wake) = options.into_unit(&client)?;
         let awaiting = awaiting(&unit);
-        let outcome = client.submitter().submit(unit).await?;
+        let outcome = client.submit_unit(unit).await?;
         client.submitted(wake);
         client.tell_awaiting(awaiting).await;
+        client.check_sort(outcome[0], Sort::Job).await?;
         Ok(JobHandle::new(client, outcome[0]))
     }
 
     /// Cancels the job `old` and stores this one in its place, in one transaction.
     ///
-    /// This job may take over the business key of the old one, whose record will point to it.
+    /// This job may take over the business key of the old one, whose record will point to it. It takes over nothing else: what
+    /// follows a step is cancelled with it, and a child of a batch counts as cancelled.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), and [`SubmitError::Store`] of kind [`NotFound`](ErrorKind::NotFound) or
     /// [`Conflict`](ErrorKind::Conflict) if there is no such job or it has already ended.
     pub async fn replace(self, old: JobId) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (mut unit, wake) = options.into_unit(client.now())?;
+        let (mut unit, wake) = options.into_unit(&client)?;
+        client.trace(&mut unit);
         if unit.is_one_thing() {
             let problem = "cannot replace a job; replace it by one without steps and branches";
             return Err(InvalidInput::new("then", problem).into());
         }
-        let job = unit.jobs.remove(0);
+        let job = client.admit(unit)?.into_inner().jobs.remove(0);
+        if !client.judge(Action::Replace, old).await?? {
+            let doing = format!("replacing job {old}");
+            return Err(StoreError::new(ErrorKind::NotFound, doing, "there is no such job").into());
+        }
         let submitted = match client.store().replace(old, &job).await? {
             Replacement::Existing(id) => Submitted::Existing(id),
             Replacement::Replaced(replaced) => {
                 client.publish(&replaced.job, cancelled(&replaced));
+                client.followed(&replaced.followed, None);
+                client.wake_for(&replaced.followed);
                 client.wake().revoked();
                 Submitted::Created(job.id)
             }
@@ -291,10 +351,10 @@ impl<J: Job> Enqueue<J> {
 
 impl Options {
     /// The jobs to store, checked, the first first, and whether the nodes are to be woken for it.
-    pub(crate) fn into_unit(mut self, now: Timestamp) -> Result<(SubmitUnit, Waking), InvalidInput> {
+    pub(crate) fn into_unit(mut self, client: &Client) -> Result<(SubmitUnit, Waking), InvalidInput> {
         let (chain, branches) = (std::mem::take(&mut self.chain), std::mem::take(&mut self.branches));
         let exclusive = self.exclusive;
-        let (job, waking) = self.into_job(now)?;
+        let (job, waking) = self.into_job(client.now())?;
         let mut plan = Plan::new(vec![job]);
         let mut last = 0;
         for (at, step) in chain.into_iter().enumerate() {
@@ -306,14 +366,14 @@ impl Options {
             let place = plan.add(step_job(&format!("when[{at}]"), step)?);
             plan.link(0, place, when, exclusive);
         }
-        Ok((plan.unit()?, waking))
+        Ok((plan.unit(client)?, waking))
     }
 
     /// The first job.
     fn into_job(mut self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
         let callback = |field: &str, step: Option<Step>| -> Result<_, InvalidInput> {
             let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
-            step.map(Step::into_spec).transpose().map_err(named)
+            step.map(|step| step.into_spec(Later::Callback)).transpose().map_err(named)
         };
         let signal = self.step.take_signal();
         let mut job = NewJob::new(new_job_id(), self.step.spec?);
@@ -358,7 +418,8 @@ impl<J: Job> PrepareSubmit for Enqueue<J> {
 
     fn prepare(self) -> Result<PreparedSubmit<Self::Handle, SubmitError>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (unit, waking) = options.into_unit(client.now())?;
+        let (unit, waking) = options.into_unit(&client)?;
+        let unit = client.admit(unit)?.into_inner();
         let hint = client.hint(waking);
         let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
             let submitted = outcome?[0];

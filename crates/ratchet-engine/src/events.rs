@@ -1,21 +1,20 @@
 //! What happened to jobs, told after it was committed.
 
-use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::decide::CRASH_LIMIT;
+use ratchet_core::recurring::RecurringRecord;
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::{
     BatchSummary, BusinessKey, Change, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord,
     JobState, JobType, Kind, NodeId, Priority, QueueName, Settlement,
 };
-use tokio::sync::broadcast;
-use tokio_util::sync::CancellationToken;
 
 use crate::batch::summary_of;
+use crate::bus::{Bus, EventStream};
+use crate::metrics::Meter;
 
 /// Something that happened to a job.
 ///
@@ -24,13 +23,13 @@ use crate::batch::summary_of;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct JobEvent {
-    /// The job.
+    /// The job; of an event about a schedule, the schedule.
     pub job_id: JobId,
     /// Its kind.
     pub kind: Kind,
     /// Its queue.
     pub queue: QueueName,
-    /// How it came to be.
+    /// How it came to be; of a schedule, how its jobs do.
     pub job_type: JobType,
     /// How urgent it is.
     pub priority: Priority,
@@ -123,7 +122,7 @@ pub enum JobEventKind {
         /// The job that failed or was cancelled, however far up.
         because: JobId,
     },
-    /// It waits again, because what had cancelled it was retried.
+    /// It waits again, because what had cancelled it, or had let it go, was retried.
     Revived,
     /// The last child of the batch that it stands for has ended; told after [`Released`](Self::Released).
     BatchCompleting,
@@ -142,6 +141,26 @@ pub enum JobEventKind {
     Paused,
     /// It goes on after a pause.
     Resumed,
+    /// The condition of the branch that it is has held; told after [`Released`](Self::Released).
+    BranchTaken,
+    /// A schedule has fired.
+    ScheduleFired {
+        /// The jobs that were stored.
+        jobs: u64,
+    },
+    /// Fires of a schedule were passed over, by its policies for overdue and overlapping ones.
+    ScheduleSkipped {
+        /// How many.
+        fires: u64,
+    },
+    /// A schedule was paused.
+    SchedulePaused,
+    /// A schedule goes on after a pause.
+    ScheduleResumed,
+    /// A schedule was cancelled.
+    ScheduleCancelled,
+    /// A schedule has ended, because no live node declares it any more.
+    ScheduleRetired,
     /// Its node died and it was given to others, or to the dead letter queue.
     Rescued {
         /// How many times in a row its node has died.
@@ -150,18 +169,19 @@ pub enum JobEventKind {
 }
 
 /// Tells what happened; cheap while nobody listens.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct EventBus {
-    sender: broadcast::Sender<Arc<JobEvent>>,
+    bus: Bus<JobEvent>,
     clock: Arc<dyn Clock>,
+    meter: Meter,
 }
 
 /// Events that a slow listener may lag behind before it loses the oldest.
 const CAPACITY: usize = 8_192;
 
 impl EventBus {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { sender: broadcast::Sender::new(CAPACITY), clock }
+    pub(crate) fn new(clock: Arc<dyn Clock>, meter: Meter) -> Self {
+        Self { bus: Bus::new(CAPACITY), clock, meter }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -169,7 +189,7 @@ impl EventBus {
     }
 
     pub(crate) fn subscribe(&self) -> EventStream {
-        EventStream { receiver: self.sender.subscribe() }
+        self.bus.subscribe()
     }
 
     /// Tells what became of a job because others ended.
@@ -188,11 +208,12 @@ impl EventBus {
 
     /// Whether anybody listens.
     pub(crate) fn is_heard(&self) -> bool {
-        self.sender.receiver_count() > 0
+        self.bus.is_heard()
     }
 
     /// Tells of a job that is known by what became of it.
     pub(crate) fn publish_about(&self, followed: &Followed, node: Option<NodeId>, what: JobEventKind) {
+        self.meter.event(&followed.kind, &followed.queue, &what);
         if !self.is_heard() {
             return;
         }
@@ -207,15 +228,39 @@ impl EventBus {
             at: self.clock.now(),
             what,
         };
-        let completing = event.job_type == JobType::BatchParent && event.what == JobEventKind::Released;
-        let then = completing.then(|| JobEvent { what: JobEventKind::BatchCompleting, ..event.clone() });
+        let then = match (event.job_type, &event.what) {
+            (JobType::BatchParent, JobEventKind::Released) => Some(JobEventKind::BatchCompleting),
+            (JobType::WorkflowBranch, JobEventKind::Released) => Some(JobEventKind::BranchTaken),
+            _ => None,
+        };
+        let then = then.map(|what| JobEvent { what, ..event.clone() });
         for event in std::iter::once(event).chain(then) {
-            let _ = self.sender.send(Arc::new(event));
+            self.bus.send(event);
         }
     }
 
+    /// Tells of a schedule.
+    pub(crate) fn publish_schedule(&self, schedule: &RecurringRecord, node: Option<NodeId>, what: JobEventKind) {
+        if !self.is_heard() {
+            return;
+        }
+        let event = JobEvent {
+            job_id: schedule.id,
+            kind: schedule.spec.kind.clone(),
+            queue: schedule.spec.queue.clone(),
+            job_type: JobType::Recurring,
+            priority: schedule.spec.priority,
+            business_key: schedule.business_key.clone(),
+            node,
+            at: self.clock.now(),
+            what,
+        };
+        self.bus.send(event);
+    }
+
     pub(crate) fn publish(&self, job: &JobRecord, node: Option<NodeId>, what: JobEventKind) {
-        if self.sender.receiver_count() == 0 {
+        self.meter.event(&job.spec.kind, &job.spec.queue, &what);
+        if !self.is_heard() {
             return;
         }
         let event = JobEvent {
@@ -229,8 +274,7 @@ impl EventBus {
             at: self.clock.now(),
             what,
         };
-        // Nobody listening is no error.
-        let _ = self.sender.send(Arc::new(event));
+        self.bus.send(event);
     }
 
     /// Tells what a settlement did, once it is committed.
@@ -238,6 +282,9 @@ impl EventBus {
         use ratchet_core::AttemptStatus;
         let node = Some(settlement.fence.node);
         let attempt = settlement.attempt.as_ref();
+        if let Some(attempt) = attempt {
+            self.meter.attempt(job, attempt);
+        }
         let failed = |error: &str, attempt| JobEventKind::Failed { error: error.to_owned(), attempt };
         if let (Some(AttemptStatus::TimedOut), Some(timeout)) = (attempt.map(|a| a.status), job.spec.timeout) {
             self.publish(job, node, JobEventKind::TimedOut { timeout });
@@ -278,49 +325,5 @@ impl EventBus {
                 self.publish(job, node, JobEventKind::Rescued { crash_count: *crash_count });
             }
         }
-    }
-}
-
-/// Events as they come. One that does not keep up loses the oldest, and is told how many.
-pub struct EventStream {
-    receiver: broadcast::Receiver<Arc<JobEvent>>,
-}
-
-impl EventStream {
-    /// The next event; `None` when the engine has ended.
-    pub async fn next(&mut self) -> Option<Arc<JobEvent>> {
-        loop {
-            match self.receiver.recv().await {
-                Ok(event) => return Some(event),
-                Err(broadcast::error::RecvError::Closed) => return None,
-                Err(broadcast::error::RecvError::Lagged(lost)) => {
-                    tracing::warn!(lost, "an event listener was too slow and lost events");
-                }
-            }
-        }
-    }
-}
-
-impl fmt::Debug for EventStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventStream").finish_non_exhaustive()
-    }
-}
-
-/// A function that is told of every event, on a task of its own: it can neither slow nor break the engine.
-pub(crate) type Listener = Box<dyn Fn(&JobEvent) + Send + Sync>;
-
-/// Tells a listener of events until `stop`, and then of those that are left.
-pub(crate) async fn listen(mut events: EventStream, listener: Listener, stop: CancellationToken) {
-    let tell = |event: Arc<JobEvent>| {
-        if std::panic::catch_unwind(AssertUnwindSafe(|| listener(&event))).is_err() {
-            tracing::error!(job.id = %event.job_id, "an event listener panicked; it stays registered");
-        }
-    };
-    while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
-        tell(event);
-    }
-    while let Ok(event) = events.receiver.try_recv() {
-        tell(event);
     }
 }

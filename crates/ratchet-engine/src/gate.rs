@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ratchet_core::DeferReason;
 
+use crate::admission::Rules;
 use crate::context::JobContext;
 use crate::failure::Failure;
 
@@ -26,14 +27,17 @@ pub(crate) enum Passage {
     #[cfg_attr(not(test), expect(dead_code, reason = "the answer of breaker and permit gates, which slot in here"))]
     /// Not now: the job goes back without an attempt consumed.
     NotNow { delay: Duration, reason: DeferReason },
-    #[cfg_attr(not(test), expect(dead_code, reason = "the answer of policy gates, which slot in here"))]
     /// Never: the attempt fails with this.
     Refused(Failure),
 }
 
 /// The gates, in the order in which they are asked.
-pub(crate) fn gates() -> Arc<[Box<dyn Gate>]> {
-    Arc::new([Box::new(StillWanted) as Box<dyn Gate>])
+pub(crate) fn gates(rules: &Rules) -> Arc<[Box<dyn Gate>]> {
+    let mut gates: Vec<Box<dyn Gate>> = vec![Box::new(StillWanted)];
+    if rules.policy.is_some() {
+        gates.push(Box::new(StillAllowed(rules.clone())));
+    }
+    gates.into()
 }
 
 /// Is the job still to run? It may have been cancelled, or the node fenced, between claim and start.
@@ -43,5 +47,18 @@ struct StillWanted;
 impl Gate for StillWanted {
     async fn check(&self, ctx: &JobContext) -> Passage {
         if ctx.is_cancelled() { Passage::Cancelled } else { Passage::Open }
+    }
+}
+
+/// Does this node's policy allow the job? Who submitted it may have had another, or none.
+struct StillAllowed(Rules);
+
+#[async_trait]
+impl Gate for StillAllowed {
+    async fn check(&self, ctx: &JobContext) -> Passage {
+        match self.0.check(&ctx.job().spec) {
+            Ok(()) => Passage::Open,
+            Err(refusal) => Passage::Refused(Failure::do_not_retry(refusal, "the job policy of this node refuses it")),
+        }
     }
 }

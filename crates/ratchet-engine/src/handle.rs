@@ -5,10 +5,11 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use ratchet_core::store::Submitted;
-use ratchet_core::{ErrorKind, JobId, JobRecord, JobState, StoreError};
+use ratchet_core::{ErrorKind, JobId, JobRecord, JobState, JsonText, StoreError};
 use serde::de::DeserializeOwned;
 
 use crate::client::Client;
+use crate::codec::CodecError;
 use crate::events::JobEventKind;
 
 /// A job that was submitted, and the type of its result.
@@ -47,6 +48,15 @@ pub enum ResultError {
         /// What the reader said.
         #[source]
         source: serde_json::Error,
+    },
+    /// The result is there but cannot be decoded.
+    #[error("the result of job {id} cannot be decoded")]
+    Undecodable {
+        /// The job.
+        id: JobId,
+        /// Why.
+        #[source]
+        source: CodecError,
     },
     /// The store could not say; of kind [`NotFound`](ErrorKind::NotFound) if there is no such job.
     #[error("the result could not be read")]
@@ -135,8 +145,9 @@ impl<T: DeserializeOwned> JobHandle<T> {
             JobState::Canceled => Err(ResultError::Canceled { id, superseded_by: record.superseded_by }),
             JobState::Pending | JobState::Running | JobState::Waiting | JobState::Paused | JobState::Succeeded => {
                 debug_assert_eq!(record.state, JobState::Succeeded, "wait returns terminal jobs");
-                let text = record.result.as_ref().map_or("null", |result| result.as_str());
-                serde_json::from_str(text).map_err(|source| ResultError::Unreadable { id, source })
+                let stored = record.result.unwrap_or_else(JsonText::null);
+                let result = self.client.decoded(&stored).map_err(|source| ResultError::Undecodable { id, source })?;
+                result.decode().map_err(|source| ResultError::Unreadable { id, source })
             }
         }
     }

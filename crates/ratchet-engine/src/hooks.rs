@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use ratchet_core::{InvalidInput, NodeName};
 
 use crate::failure::BoxError;
+use crate::start::StartError;
 
 /// Gives a node its name: a label for people, which need not be unique.
 pub trait NodeIdentity: Send + Sync {
@@ -49,5 +50,47 @@ pub trait LifecycleHook: Send + Sync {
     /// After everything has ended, also when starting failed.
     async fn after_stop(&self) -> Result<(), BoxError> {
         Ok(())
+    }
+}
+
+/// Hooks are called in order at the start and in reverse order at the stop.
+pub(crate) struct Hooks(pub(crate) Vec<Box<dyn LifecycleHook>>);
+
+impl Hooks {
+    pub(crate) async fn before_start(&self) -> Result<(), StartError> {
+        for (at, hook) in self.0.iter().enumerate() {
+            if let Err(error) = hook.before_start().await {
+                // Paired: those that were called are told that it is over.
+                for begun in self.0[..=at].iter().rev() {
+                    logged("after_stop", begun.after_stop().await);
+                }
+                return Err(StartError::Hook(error));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn after_start(&self) {
+        for hook in &self.0 {
+            logged("after_start", hook.after_start().await);
+        }
+    }
+
+    pub(crate) async fn before_stop(&self) {
+        for hook in self.0.iter().rev() {
+            logged("before_stop", hook.before_stop().await);
+        }
+    }
+
+    pub(crate) async fn after_stop(&self) {
+        for hook in self.0.iter().rev() {
+            logged("after_stop", hook.after_stop().await);
+        }
+    }
+}
+
+fn logged(which: &str, result: Result<(), BoxError>) {
+    if let Err(error) = result {
+        tracing::error!(hook = which, error = &*error as &dyn std::error::Error, "a lifecycle hook failed");
     }
 }

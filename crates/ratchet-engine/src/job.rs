@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use ratchet_core::{Backoff, InvalidInput, JobSpec, JsonText, Kind, Priority, QueueName, limits};
+use ratchet_core::breaker::BreakerConfig;
+use ratchet_core::{Backoff, InvalidInput, JobSpec, JsonText, Kind, Priority, QueueName, ResourceName, limits};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -82,7 +83,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
 }
 
 /// Options that a kind of job has unless a submit says otherwise.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct JobDefaults {
     /// The queue; `default` if unnamed.
@@ -95,8 +96,14 @@ pub struct JobDefaults {
     pub backoff: Backoff,
     /// How long one attempt may take.
     pub timeout: Option<Duration>,
+    /// What it needs a permit for while it runs.
+    pub resource: Option<&'static str>,
     /// Whether the handler blocks its thread and so belongs on the blocking pool.
     pub blocking: bool,
+    /// What the handler calls, for the circuit breaker; the kind if unnamed. Kinds that call the same share a breaker.
+    pub service: Option<&'static str>,
+    /// How that breaker judges, unless the node says otherwise.
+    pub breaker: Option<BreakerConfig>,
 }
 
 impl Default for JobDefaults {
@@ -107,7 +114,10 @@ impl Default for JobDefaults {
             max_retries: JobSpec::MAX_RETRIES_DEFAULT,
             backoff: Backoff::default(),
             timeout: None,
+            resource: None,
             blocking: false,
+            service: None,
+            breaker: None,
         }
     }
 }
@@ -148,10 +158,31 @@ impl JobDefaults {
         self
     }
 
+    /// With a permit for this resource.
+    #[must_use]
+    pub fn resource(mut self, resource: &'static str) -> Self {
+        self.resource = Some(resource);
+        self
+    }
+
     /// On the blocking pool.
     #[must_use]
     pub fn blocking(mut self) -> Self {
         self.blocking = true;
+        self
+    }
+
+    /// Calling this service.
+    #[must_use]
+    pub fn service(mut self, service: &'static str) -> Self {
+        self.service = Some(service);
+        self
+    }
+
+    /// With this circuit breaker for its service.
+    #[must_use]
+    pub fn breaker(mut self, config: BreakerConfig) -> Self {
+        self.breaker = Some(config);
         self
     }
 }
@@ -166,5 +197,6 @@ pub(crate) fn spec_of<J: Job>(job: &J) -> Result<JobSpec, InvalidInput> {
     spec.max_retries = defaults.max_retries;
     spec.backoff = defaults.backoff;
     spec.timeout = defaults.timeout;
+    spec.resource = defaults.resource.map(ResourceName::new).transpose()?;
     Ok(spec)
 }

@@ -1,20 +1,23 @@
 //! The heartbeat: on a thread and a runtime of its own, so that a blocked executor does not kill the node.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::store::PulseStore;
 use ratchet_core::{Clock, NodeId, Store, StoreError};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::beat_interval::next_interval;
 use crate::deadline::within;
 use crate::ids::new_node_id;
 use crate::skew::{MEASURE_EVERY, ROUND_TRIP_MAX, SkewWarning, skew_us};
-use crate::stats::Counters;
+use crate::stats::{Counters, Loop};
 
 /// What the heartbeat knows of the node's standing.
 #[derive(Debug, Clone)]
@@ -144,7 +147,8 @@ fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
         std::thread::park_timeout(beater.pause());
         if !stop.load(Ordering::Acquire) {
-            runtime.block_on(beater.beat());
+            let span = tracing::debug_span!("node.heartbeat", node = %beater.standing.node);
+            runtime.block_on(beater.beat().instrument(span));
         }
     }
 }
@@ -181,27 +185,34 @@ impl Beater<'_> {
     async fn beat(&mut self) {
         let begun = Instant::now();
         let deadline = self.before_fencing(self.config.heartbeat.max(Duration::from_millis(250)));
-        match tokio::time::timeout(deadline, self.try_beat()).await {
-            Ok(Ok(true)) => {
+        match tokio::time::timeout(deadline, AssertUnwindSafe(self.try_beat()).catch_unwind()).await {
+            Ok(Ok(Ok(true))) => {
                 if begun.duration_since(self.heard) >= self.config.grace {
                     // Others could have noticed the gap, so the wait before rescuing them begins anew.
                     self.standing.alive_since = begun;
                 }
                 self.heard = begun;
+                self.config.counters.last_success.mark(Loop::Heartbeat, self.config.clock.now());
                 let (normal, most) = (self.config.heartbeat, self.config.grace / 4);
                 self.interval = next_interval(self.interval, begun.elapsed(), normal, most);
                 if std::mem::take(&mut self.standing.fenced) {
                     self.standing.right = CancellationToken::new();
                 }
             }
-            Ok(Ok(false)) => {
+            Ok(Ok(Ok(false))) => {
                 self.standing.right.cancel();
                 // A call that does not return must not end the heartbeat.
-                if tokio::time::timeout(deadline, self.reincarnate()).await.is_err() {
+                let reborn = AssertUnwindSafe(self.reincarnate()).catch_unwind();
+                if !matches!(tokio::time::timeout(deadline, reborn).await, Ok(Ok(()))) {
                     self.missed(None);
                 }
             }
-            Ok(Err(error)) => self.missed(Some(&error)),
+            Ok(Ok(Err(error))) => self.missed(Some(&error)),
+            // Nor may a panic: a node that goes on unheard would have its jobs taken while it runs them.
+            Ok(Err(_)) => {
+                tracing::error!("a heartbeat panicked");
+                self.missed(None);
+            }
             Err(_) => self.missed(None),
         }
         // Sampled after the attempt: a process that was stopped for long learns of it here.
@@ -227,16 +238,17 @@ impl Beater<'_> {
         self.measure = Instant::now() + MEASURE_EVERY;
         let clock = &self.config.clock;
         let (begun, before) = (Instant::now(), clock.now());
-        let answer = tokio::time::timeout(limit, pulse.database_time()).await;
+        let asked = AssertUnwindSafe(pulse.database_time()).catch_unwind();
+        let answer = tokio::time::timeout(limit, asked).await;
         let (took, after) = (begun.elapsed(), clock.now());
         let database = match answer {
-            Ok(Ok(time)) => time,
-            Ok(Err(error)) => {
+            Ok(Ok(Ok(time))) => time,
+            Ok(Ok(Err(error))) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "the database's time could not be read");
                 return;
             }
-            Err(_) => {
-                tracing::debug!("the database's time took too long to read");
+            Ok(Err(_)) | Err(_) => {
+                tracing::debug!("the database's time took too long to read, or reading it panicked");
                 // The answer may still be on its way, to a question that nobody asks any more.
                 self.pulse = None;
                 return;

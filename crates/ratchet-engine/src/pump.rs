@@ -15,7 +15,9 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::context::{Claimed, JobContext};
 use crate::events::JobEventKind;
+use crate::executor::Held;
 use crate::inject::StateMap;
+use crate::job_log::LogQueue;
 use crate::polling::{Poll, PollingStrategy};
 use crate::pulse::Standing;
 use crate::run::{Ended, Leash, Pull, Runner};
@@ -27,6 +29,7 @@ pub(crate) struct Pump {
     pub(super) client: Client,
     pub(super) runner: Arc<Runner>,
     pub(super) states: Arc<StateMap>,
+    logs: Arc<LogQueue>,
     pub(super) config: Config,
     pub(super) counters: Arc<Counters>,
     pub(super) slots: SlotPools,
@@ -40,6 +43,10 @@ pub(crate) struct Pump {
     pub(super) ended: Vec<EndedAttempt>,
     /// The settlements of `ended`, in the same order, so that a turn borrows them as they are.
     pub(super) settlements: Vec<Settlement>,
+    /// Attempts that have ended without a settlement that ends their permits.
+    pub(super) released: Vec<Fence>,
+    /// Whether the last claim asked for jobs that try a service.
+    pub(super) tried: bool,
 
     messages: mpsc::Receiver<Message>,
     sender: mpsc::Sender<Message>,
@@ -62,15 +69,15 @@ pub(super) struct EndedAttempt {
     pub(super) pool: PoolIndex,
     pub(super) defer: Option<DeferReason>,
     pub(super) own_commit: Option<Settlement>,
-    pub(super) thread: Option<tokio::task::JoinHandle<()>>,
+    pub(super) held: Option<Held>,
     /// How often not even the smallest form of its settlement could be written.
     pub(super) refusals: u32,
 }
 
 pub(super) enum Message {
     Ended(Fence, Box<Ended>),
-    /// A thread that was given up has returned at last.
-    ThreadReturned(PoolIndex),
+    /// What a handler held that was given up is free at last, and its permit ends.
+    Freed(PoolIndex, Option<Fence>),
 }
 
 /// When the pump has to look at what.
@@ -85,6 +92,8 @@ pub(super) struct Timers {
     pub(super) reconcile: Instant,
     /// Settlements wait until then for others to join them, or for a broken database.
     pub(super) settle: Instant,
+    /// Permits are kept until then for a broken database.
+    pub(super) release: Instant,
     /// Claims wait until then for a broken database.
     pub(super) claim_again: Instant,
     /// Whether the last claim found work: then the next turn claims along.
@@ -96,6 +105,8 @@ pub(super) struct Timers {
     pub(super) failures: u32,
     /// When to look next for the steps that Ratchet itself runs.
     pub(super) internal: Instant,
+    /// When a service that admitted nothing may admit jobs again.
+    pub(super) readmit: Option<Instant>,
 }
 
 /// The store is asked for the next due time at most this often.
@@ -110,6 +121,7 @@ pub(crate) struct PumpParts {
     pub(crate) client: Client,
     pub(crate) runner: Runner,
     pub(crate) states: Arc<StateMap>,
+    pub(crate) logs: Arc<LogQueue>,
     pub(crate) config: Config,
     pub(crate) counters: Arc<Counters>,
     pub(crate) strategy: Box<dyn PollingStrategy>,
@@ -119,9 +131,9 @@ pub(crate) struct PumpParts {
 
 impl Pump {
     pub(crate) fn new(parts: PumpParts) -> Self {
-        let PumpParts { store, client, runner, states, config, counters, strategy, standing, drain } = parts;
+        let PumpParts { store, client, runner, states, logs, config, counters, strategy, standing, drain } = parts;
         let slots = SlotPools::new(&runner.registry, &config.queues);
-        // Every running job sends one message, and a second if it holds a thread.
+        // Every running job sends one message, and a second if it holds something longer.
         let (sender, messages) = mpsc::channel(slots.total() * 2 + 16);
         let now = Instant::now();
         let timers = Timers {
@@ -131,18 +143,21 @@ impl Pump {
             asked_due: now,
             reconcile: now + config.reconcile,
             settle: now,
+            release: now,
             claim_again: now,
             flowing: false,
             claim_uncertain: false,
             refused: None,
             failures: 0,
             internal: now,
+            readmit: None,
         };
         Self {
             store,
             client,
             runner: Arc::new(runner),
             states,
+            logs,
             config,
             counters,
             slots,
@@ -152,6 +167,8 @@ impl Pump {
             running: HashMap::new(),
             ended: Vec::new(),
             settlements: Vec::new(),
+            released: Vec::new(),
+            tried: false,
             messages,
             sender,
             begun: now,
@@ -174,6 +191,8 @@ impl Pump {
             let now = Instant::now();
             if self.timers.reconcile <= now {
                 self.reconcile().await;
+            } else if !self.released.is_empty() && self.timers.release <= now {
+                self.release_permits().await;
             } else if self.may_settle(now) || self.may_claim(now) {
                 self.turn().await;
             } else if self.timers.ask_due.is_some_and(|at| at <= now) {
@@ -205,6 +224,9 @@ impl Pump {
         if !self.settlements.is_empty() {
             by(self.timers.settle);
         }
+        if !self.released.is_empty() {
+            by(self.timers.release);
+        }
         if self.claims_allowed() && (self.slots.free() > 0 || self.looks_inside(now)) {
             by(self.timers.poll.max(self.timers.claim_again));
             if let Some(due) = self.timers.due {
@@ -212,6 +234,9 @@ impl Pump {
             }
             if let Some(ask) = self.timers.ask_due {
                 by(ask);
+            }
+            if let Some(readmit) = self.timers.readmit {
+                by(readmit.max(self.timers.claim_again));
             }
         }
         by(self.timers.reconcile);
@@ -245,7 +270,7 @@ impl Pump {
 
     /// Whether a turn should claim, if it finds or makes room: it is time, or work has been flowing.
     pub(super) fn is_time_to_claim(&self, now: Instant) -> bool {
-        let due = self.timers.due.is_some_and(|due| due <= now);
+        let due = self.timers.due.into_iter().chain(self.timers.readmit).any(|due| due <= now);
         let wanted = self.timers.poll <= now || due || (self.timers.flowing && !self.settlements.is_empty());
         wanted && self.timers.claim_again <= now && self.claims_allowed()
     }
@@ -296,7 +321,7 @@ impl Pump {
             tracing::error!(left, "stopped without settling everything; other nodes will rescue what is left");
             return true;
         }
-        self.running.is_empty() && self.settlements.is_empty()
+        self.running.is_empty() && self.settlements.is_empty() && self.released.is_empty()
     }
 
     /// Starts a claimed job.
@@ -316,12 +341,16 @@ impl Pump {
         self.counters.claimed.add(1);
         let leash = Arc::new(Leash::under(&standing.right));
         let claimed = Claimed { fence, job: job.clone(), inputs, signal };
-        let ctx = JobContext::new(claimed, self.states.clone(), self.client.clone(), leash.token.clone());
+        let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
+        let ctx = JobContext::new(claimed, states, client, leash.token.clone(), logs);
         self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
+        // Here and not in the task, so that the next claim knows how many trials have begun.
+        let service = self.runner.registry.get(&job.spec.kind).and_then(|entry| entry.service.as_ref());
+        let entry = service.map(|service| self.runner.resilience.enter(service)).transpose();
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
         let (task_ctx, task_leash) = (ctx.clone(), leash.clone());
         let task = tokio::spawn(async move {
-            let ended = runner.run(&task_ctx, &task_leash).await;
+            let ended = runner.run(&task_ctx, &task_leash, entry).await;
             // The pump is gone only if the engine was dropped; then nobody may settle.
             let _ = sender.send(Message::Ended(fence, Box::new(ended))).await;
         });
@@ -331,19 +360,26 @@ impl Pump {
 
     fn receive(&mut self, message: Message) {
         match message {
-            Message::ThreadReturned(pool) => {
+            Message::Freed(pool, permit) => {
                 self.slots.give_back(pool);
+                self.released.extend(permit);
                 self.timers.poll = Instant::now();
             }
             Message::Ended(fence, ended) => {
                 let Some(running) = self.running.remove(&fence) else { return };
-                let Ended { settlement, defer, own_commit, thread } = *ended;
+                let Ended { settlement, defer, own_commit, held } = *ended;
+                let permit = running.job.spec.resource.is_some().then_some(fence);
                 match settlement {
                     None => {
-                        self.free_slot(running.pool, thread);
+                        if held.is_none() {
+                            self.released.extend(permit);
+                        }
+                        self.free_slot(running.pool, held, permit);
                         self.timers.poll = Instant::now();
                     }
-                    Some(settlement) => {
+                    Some(mut settlement) => {
+                        // What the handler still does needs its permit.
+                        settlement.ends_permit = permit.is_some() && held.is_none();
                         if self.settlements.is_empty() && self.timers.failures == 0 {
                             self.timers.settle = Instant::now() + self.config.gather;
                         }
@@ -353,7 +389,7 @@ impl Pump {
                             pool: running.pool,
                             defer,
                             own_commit,
-                            thread,
+                            held,
                             refusals: 0,
                         });
                     }
@@ -362,15 +398,15 @@ impl Pump {
         }
     }
 
-    /// Gives a slot back, when the thread that holds it has returned.
-    pub(super) fn free_slot(&mut self, pool: PoolIndex, thread: Option<tokio::task::JoinHandle<()>>) {
-        match thread {
+    /// Gives a slot back, when what holds it is free; then its permit ends too.
+    pub(super) fn free_slot(&mut self, pool: PoolIndex, held: Option<Held>, permit: Option<Fence>) {
+        match held {
             None => self.slots.give_back(pool),
-            Some(thread) => {
+            Some(held) => {
                 let sender = self.sender.clone();
                 tokio::spawn(async move {
-                    let _ = thread.await;
-                    let _ = sender.send(Message::ThreadReturned(pool)).await;
+                    let _ = held.await;
+                    let _ = sender.send(Message::Freed(pool, permit)).await;
                 });
             }
         }

@@ -5,18 +5,25 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+use ratchet_core::claim::Boost;
 use ratchet_core::coordinator::ListenGuard;
 use ratchet_core::store::WatchGuard;
-use ratchet_core::{NodeId, Store};
+use ratchet_core::{Kind, NodeId, Store};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::builder::{Hooks, RatchetBuilder};
+use crate::builder::RatchetBuilder;
 use crate::client::Client;
 use crate::deadline::within;
+use crate::health::{Health, HealthProbe};
+use crate::hooks::Hooks;
+use crate::insight::Known;
+use crate::job_log::LogQueue;
+use crate::lease;
 use crate::pulse::Pulse;
-use crate::signal_limit;
+use crate::resilience::{Guarded, ResilienceStrategy, ServiceState};
 use crate::stats::{Counters, Stats};
 
 /// A running node: claims and runs jobs until [`shutdown`](Self::shutdown). It is also a [`Client`].
@@ -25,10 +32,13 @@ use crate::stats::{Counters, Stats};
 pub struct Ratchet {
     client: Client,
     counters: Arc<Counters>,
+    resilience: Guarded,
+    known: Known,
     tasks: Tasks,
     pulse: Pulse,
     draining: Draining,
     hooks: Hooks,
+    started: Timestamp,
 }
 
 /// How the node is told to drain, and how long things may take then.
@@ -42,11 +52,28 @@ pub(crate) struct Draining {
 #[derive(Default)]
 pub(crate) struct Tasks {
     pub(crate) pump: JoinSet<()>,
+    pub(crate) pump_handle: Option<AbortHandle>,
     pub(crate) side: JoinSet<()>,
+    pub(crate) log_writer: JoinSet<()>,
+    pub(crate) logs: Option<Arc<LogQueue>>,
     pub(crate) listeners: JoinSet<()>,
     pub(crate) stop_listening: CancellationToken,
     pub(crate) watch: Option<WatchGuard>,
     pub(crate) hints: Option<ListenGuard>,
+}
+
+impl Tasks {
+    /// Writes the lines of jobs' logs that wait, for as long as one transaction may take.
+    async fn flush_logs(&mut self, deadline: Duration) {
+        let Some(logs) = self.logs.take() else { return };
+        logs.close();
+        let written = async { while self.log_writer.join_next().await.is_some() {} };
+        if tokio::time::timeout(deadline, written).await.is_err() {
+            let lines = logs.len();
+            logs.lost(lines);
+            tracing::warn!(lines, "jobs' logs could not be written before the end; the last lines are lost");
+        }
+    }
 }
 
 /// How long a stopping node waits for its event listeners.
@@ -66,12 +93,14 @@ impl Ratchet {
     pub(crate) fn new(
         client: Client,
         counters: Arc<Counters>,
+        (resilience, known): (Guarded, Known),
         tasks: Tasks,
         pulse: Pulse,
         draining: Draining,
         hooks: Hooks,
     ) -> Self {
-        Self { client, counters, tasks, pulse, draining, hooks }
+        let started = client.now();
+        Self { client, counters, resilience, known, tasks, pulse, draining, hooks, started }
     }
 
     /// The node's present incarnation.
@@ -84,6 +113,48 @@ impl Ratchet {
         self.counters.read()
     }
 
+    /// How the node is now; see [`probe`](Self::probe).
+    pub fn health(&self) -> Health {
+        self.probe().health()
+    }
+
+    /// Tells how the node is, also while it drains: what an application's `/health/live` and `/health/ready` answer by.
+    pub fn probe(&self) -> HealthProbe {
+        HealthProbe {
+            counters: self.counters.clone(),
+            standing: self.pulse.standing.clone(),
+            drain: self.draining.drain.subscribe(),
+            pump: self.tasks.pump_handle.clone().expect("a node has a pump"),
+            client: self.client.clone(),
+            started: self.started,
+        }
+    }
+
+    /// The kinds that run here and the services that they call.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &(Kind, Arc<str>)> {
+        self.known.kinds.iter()
+    }
+
+    pub(crate) fn boost(&self) -> Boost {
+        self.known.boost
+    }
+
+    /// How the services that this node's jobs call stand: those that were called lately, and those whose breaker is open.
+    pub fn services(&self) -> Vec<ServiceState> {
+        self.resilience.ask(Vec::new(), ResilienceStrategy::services)
+    }
+
+    /// Runs no more jobs of this service on this node until [`reset_breaker`](Self::reset_breaker). What runs goes on.
+    pub fn open_breaker(&self, service: &str) {
+        self.resilience.ask((), |strategy| strategy.open(service));
+    }
+
+    /// Runs the jobs of this service again, and forgets what was known of it.
+    pub fn reset_breaker(&self, service: &str) {
+        self.resilience.ask((), |strategy| strategy.reset(service));
+        self.client.wake().work();
+    }
+
     /// Stops claiming, lets running jobs finish up to the drain timeout, hands back the rest without consuming an
     /// attempt, writes what is left to write, and leaves the cluster.
     pub async fn shutdown(mut self) {
@@ -92,13 +163,11 @@ impl Ratchet {
         self.draining.drain.send_replace(Some(Instant::now() + self.draining.drain_timeout));
         while self.tasks.pump.join_next().await.is_some() {}
         self.tasks.side.shutdown().await;
+        self.tasks.flush_logs(self.draining.store_deadline).await;
         drop((self.tasks.watch.take(), self.tasks.hints.take()));
         let node = self.node_id();
         self.pulse.stop().await;
-        let released = self.client.store().release_lease(signal_limit::LEASE, node);
-        if let Err(error) = within(self.draining.store_deadline, "giving up the lease for signals", released).await {
-            tracing::debug!(error = &error as &dyn std::error::Error, "giving up a lease failed; it runs out");
-        }
+        lease::release_all(&**self.client.store(), node, self.draining.store_deadline).await;
         let deregistered = self.client.store().deregister(node);
         if let Err(error) = within(self.draining.store_deadline, "leaving the cluster", deregistered).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed; others will notice");

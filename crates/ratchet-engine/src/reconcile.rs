@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use ratchet_core::store::Progress;
 use ratchet_core::{Change, Fence, Settled, Settlement};
 
+use tracing::Instrument as _;
+
 use crate::deadline::within;
 use crate::pump::Pump;
 use crate::run::Pull;
@@ -31,7 +33,9 @@ impl Pump {
                 Some(Progress { job_id: fence.job_id, version: fence.version, fraction })
             })
             .collect();
-        let asked = self.store.reconcile(node, &progress);
+        let span =
+            tracing::debug_span!("node.reconcile", %node, running = self.running.len(), progress = progress.len());
+        let asked = self.store.reconcile(node, &progress).instrument(span);
         let stored = match within(self.config.store_deadline, "reconciling", asked).await {
             Ok(stored) => stored,
             Err(error) => {
@@ -61,12 +65,9 @@ impl Pump {
     async fn hand_back(&mut self, lost: &[Fence]) {
         let settlements: Vec<Settlement> = lost
             .iter()
-            .map(|fence| Settlement {
-                fence: *fence,
-                change: Change::Defer { delay: Duration::ZERO },
-                attempt: None,
-                new_jobs: Vec::new(),
-                maybe_applied: false,
+            .map(|fence| {
+                let change = Change::Defer { delay: Duration::ZERO };
+                Settlement { ends_permit: true, ..Settlement::of(*fence, change) }
             })
             .collect();
         if settlements.is_empty() {

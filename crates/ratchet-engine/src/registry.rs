@@ -7,15 +7,17 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::{JsonText, Kind, QueueName, json, limits};
 
 use crate::batch::BatchEnd;
-use crate::builder::StartError;
+use crate::codec::Part;
 use crate::context::JobContext;
 use crate::failure::Failure;
 use crate::inject::{Requirement, StateMap};
 use crate::job::{Job, JobDefaults};
 use crate::schedule::Scheduled;
+use crate::start::StartError;
 use crate::workflow::DataCondition;
 
 /// A kind and its handler, ready to be given to the builder. `jobs![…]` makes them.
@@ -42,6 +44,11 @@ impl Registration {
 
     pub(crate) fn schedule(&self) -> Option<&Scheduled> {
         self.schedule.as_ref()
+    }
+
+    /// The breaker that the kind asks for, and the service that it is for.
+    pub(crate) fn breaker(&self) -> Option<(&'static str, BreakerConfig)> {
+        self.defaults.breaker.map(|config| (self.defaults.service.unwrap_or(self.kind), config))
     }
 
     /// The kind.
@@ -107,6 +114,8 @@ pub(crate) struct Registry {
 pub(crate) struct Entry {
     pub(crate) queue: QueueName,
     pub(crate) blocking: bool,
+    /// What its jobs call, whose breaker they heed; the steps that Ratchet itself runs heed none.
+    pub(crate) service: Option<Arc<str>>,
     /// Whether every node has it, whatever the application has registered.
     pub(crate) internal: bool,
     pub(crate) handler: Arc<dyn Handler>,
@@ -124,7 +133,11 @@ impl Registry {
             if let Some(missing) = requires.iter().find(|needed| !states.satisfies(needed)) {
                 return Err(StartError::MissingState { kind, type_name: missing.type_name() });
             }
-            let entry = Entry { queue, blocking: defaults.blocking, internal, handler };
+            if let Some(service) = defaults.service {
+                limits::check_text("service", service, limits::SERVICE_CHARS_MAX)?;
+            }
+            let service = (!internal).then(|| defaults.service.unwrap_or(kind.as_str()).into());
+            let entry = Entry { queue, blocking: defaults.blocking, service, internal, handler };
             if registry.entries.insert(kind.clone(), entry).is_some() {
                 return Err(StartError::DuplicateKind { kind });
             }
@@ -176,28 +189,34 @@ struct TypedHandler<J>(PhantomData<fn() -> J>);
 impl<J: Job> Handler for TypedHandler<J> {
     fn run(&self, ctx: JobContext) -> HandlerFuture {
         Box::pin(async move {
+            ctx.open()?;
             let job: J = ctx.payload().decode().map_err(|error| {
                 Failure::do_not_retry(
                     format!("the payload of this job cannot be read by the handler of {:?}: {error}", J::KIND),
                     "the payload will not change",
                 )
             })?;
-            let output = job.run(ctx).await?;
-            encode_result(&output)
+            let output = job.run(ctx.clone()).await?;
+            encode_result(&ctx, &output)
         })
     }
 }
 
 /// Results are recorded on the job's behalf: NUL is replaced, but what is too large fails the job, since dropping data
 /// silently would be worse.
-pub(crate) fn encode_result<T: serde::Serialize>(output: &T) -> Result<Option<JsonText>, Failure> {
+pub(crate) fn encode_result<T: serde::Serialize>(ctx: &JobContext, output: &T) -> Result<Option<JsonText>, Failure> {
     let text = serde_json::to_string(output).map_err(|error| {
         Failure::do_not_retry(format!("the result cannot be written as JSON: {error}"), "the result will not change")
     })?;
     if text == "null" {
         return Ok(None);
     }
-    match JsonText::parse("result", json::without_nul(text), limits::RESULT_BYTES_MAX) {
+    let parsed = JsonText::parse("result", json::without_nul(text), limits::RESULT_BYTES_MAX);
+    let sealed = parsed.and_then(|result| {
+        let codec = &ctx.client().rules().codec;
+        codec.seal(Part::Result(ctx.kind()), &result, "result", limits::RESULT_BYTES_MAX)
+    });
+    match sealed {
         Ok(result) => Ok(Some(result)),
         Err(refused) => Err(Failure::do_not_retry(refused, "the result will not shrink by running again")),
     }

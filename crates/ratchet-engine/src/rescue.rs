@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use ratchet_core::record::Timing;
 use ratchet_core::{Claim, Decision, NodeId, Outcome, Settled, Settlement, Store, StoreError, Verdicts, clock, decide};
-use tokio::sync::watch;
+
+use tracing::Instrument as _;
 
 use crate::client::Client;
 use crate::deadline::within;
 use crate::ids::new_job_id;
 use crate::pulse::Standing;
-use crate::stats::Counters;
+use crate::stats::{Counters, Loop};
+use crate::upkeep::{Upkeep, spread};
 
 /// Orphans that are rescued in one transaction.
 const TOGETHER: usize = 200;
@@ -21,36 +23,25 @@ const ROUNDS_MAX: usize = 100;
 pub(crate) struct Rescuer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) client: Client,
-    pub(crate) standing: watch::Receiver<Standing>,
     pub(crate) scan: Duration,
     pub(crate) grace: Duration,
     pub(crate) deadline: Duration,
     pub(crate) counters: Arc<Counters>,
 }
 
-impl Rescuer {
-    /// Looks for orphans until the task is dropped.
-    pub(crate) async fn run(self) {
-        let mut failures = 0_u32;
-        loop {
-            // Spread a little, so that many nodes do not look at the same moment.
-            let jitter = Duration::from_millis(fastrand::u64(0..=100)).min(self.scan / 10);
-            tokio::time::sleep(self.scan + jitter + self.scan.min(Duration::from_secs(1)) * failures.min(10)).await;
-            let standing = self.standing.borrow().clone();
-            // A node may itself have been away: for a full grace it lets the others show that they live.
-            if standing.fenced || standing.alive_since.elapsed() < self.grace {
-                continue;
-            }
-            match self.rescue_all(standing.node).await {
-                Ok(()) => failures = 0,
-                Err(error) => {
-                    failures += 1;
-                    tracing::warn!(error = &error as &dyn std::error::Error, "looking for orphans failed");
-                }
-            }
-        }
-    }
+impl Upkeep for Rescuer {
+    const LOOP: Loop = Loop::Rescue;
 
+    async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
+        // A node may itself have been away: for a full grace it lets the others show that they live.
+        if standing.alive_since.elapsed() >= self.grace {
+            self.rescue_all(standing.node).await?;
+        }
+        Ok(spread(self.scan))
+    }
+}
+
+impl Rescuer {
     async fn rescue_all(&self, observer: NodeId) -> Result<(), StoreError> {
         for _ in 0..ROUNDS_MAX {
             let asked = self.store.orphans(observer, self.grace, TOGETHER);
@@ -71,7 +62,9 @@ impl Rescuer {
         if settlements.is_empty() {
             return Ok(());
         }
-        let turn = within(self.deadline, "rescuing jobs", self.store.turn(&settlements, None)).await?;
+        let span = tracing::debug_span!("job.rescue", jobs = settlements.len());
+        let turn = self.store.turn(&settlements, None).instrument(span);
+        let turn = within(self.deadline, "rescuing jobs", turn).await?;
         for ((orphan, settlement), settled) in orphans.iter().zip(&settlements).zip(turn.settled) {
             // A conflict means that its owner, or another rescuer, was first.
             if settled == Settled::Applied {
@@ -84,6 +77,7 @@ impl Rescuer {
             }
         }
         self.client.followed(&turn.followed, None);
+        self.client.wake_for(&turn.followed);
         self.client.wake().work();
         Ok(())
     }

@@ -7,21 +7,29 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use ratchet_core::breaker::CallEnd;
 use ratchet_core::{DeferReason, ErrorReport, JobRecord, JsonText, Outcome, Settlement, Verdicts};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::context::JobContext;
+use crate::executor::{Executor, Held};
 use crate::failure::Failure;
 use crate::gate::{Gate, Passage};
 use crate::registry::Registry;
+use crate::resilience::{Call, Guarded};
 use crate::retry::{RetryPolicy, RetryVerdict};
 use crate::sanitize::ErrorSanitizer;
+
+/// The name of the span of a run.
+pub(crate) const RUN_SPAN: &str = "job.run";
 
 /// What every attempt of a node needs.
 pub(crate) struct Runner {
     pub(crate) registry: Registry,
     pub(crate) gates: Arc<[Box<dyn Gate>]>,
+    pub(crate) executor: Executor,
+    pub(crate) resilience: Guarded,
     pub(crate) retry_policy: Arc<dyn RetryPolicy>,
     pub(crate) sanitizer: Arc<dyn ErrorSanitizer>,
     pub(crate) cancel_grace: Duration,
@@ -75,8 +83,8 @@ pub(crate) struct Ended {
     /// What the handler wrote in its own transaction before it failed: should the settlement come too late, this may
     /// be what came first.
     pub(crate) own_commit: Option<Settlement>,
-    /// A thread that a blocking handler still holds: its slot stays taken until it returns.
-    pub(crate) thread: Option<tokio::task::JoinHandle<()>>,
+    /// What a handler that was given up still holds, such as a thread: its slot stays taken until that is free.
+    pub(crate) held: Option<Held>,
 }
 
 /// How the handler ended, before anything was made of it.
@@ -91,12 +99,19 @@ enum HandlerEnd {
 
 impl Runner {
     /// Runs one attempt through its steps.
-    pub(crate) async fn run(&self, ctx: &JobContext, leash: &Leash) -> Ended {
-        let span = tracing::debug_span!(
-            "job.run", job.id = %ctx.id(), job.kind = %ctx.kind(), queue = %ctx.job().spec.queue, attempt = ctx.attempt()
-        );
+    ///
+    /// `entry` is the answer of the service that it calls.
+    pub(crate) async fn run(&self, ctx: &JobContext, leash: &Leash, entry: Entry) -> Ended {
+        let span = run_span(ctx);
         async {
+            let (call, refused) = match entry {
+                Ok(call) => (call, None),
+                Err(wait) => (None, Some(HandlerEnd::NotNow(after_about(wait), DeferReason::BreakerOpen))),
+            };
             let attempt = async {
+                if let Some(refused) = refused {
+                    return (refused, None);
+                }
                 match self.pass_gates(ctx).await {
                     Ok(()) => self.execute(ctx, leash).await,
                     Err(end) => (end, None),
@@ -104,10 +119,14 @@ impl Runner {
             };
             // The handler has a guard of its own; this one is for gates, so that no panic can cost a slot.
             let attempt = AssertUnwindSafe(attempt).catch_unwind().await;
-            let (end, thread) = attempt.unwrap_or_else(|panic| (HandlerEnd::Panicked(panic_text(&*panic)), None));
+            let (end, held) = attempt.unwrap_or_else(|panic| (HandlerEnd::Panicked(panic_text(&*panic)), None));
             let (outcome, verdicts) = self.judge(ctx, leash, end);
             tracing::debug!(outcome = ?outcome_name(&outcome), "attempt ended");
-            Self::conclude(ctx, outcome, verdicts, thread)
+            if let Some(call) = call {
+                call.end(call_end(&outcome, &verdicts));
+            }
+            ctx.end_log();
+            Self::conclude(ctx, outcome, verdicts, held)
         }
         .instrument(span)
         .await
@@ -125,7 +144,7 @@ impl Runner {
         Ok(())
     }
 
-    async fn execute(&self, ctx: &JobContext, leash: &Leash) -> (HandlerEnd, Option<tokio::task::JoinHandle<()>>) {
+    async fn execute(&self, ctx: &JobContext, leash: &Leash) -> (HandlerEnd, Option<Held>) {
         let Some(entry) = self.registry.get(ctx.kind()) else {
             // A claim asks for registered kinds only; a store that hands out others has a fault.
             let failure = Failure::new(format!("no handler of kind {} is registered here", ctx.kind()));
@@ -136,22 +155,26 @@ impl Runner {
             Ok(returned) => HandlerEnd::Returned(returned),
             Err(panic) => HandlerEnd::Panicked(panic_text(&*panic)),
         };
-        if !entry.blocking {
+        if !entry.blocking && (entry.internal || !self.executor.is_elsewhere()) {
             let mut handler = std::pin::pin!(guarded.map(ended));
             return (self.supervise(ctx, leash, &mut handler).await, None);
         }
-        let (answer, returned) = tokio::sync::oneshot::channel();
-        let thread = tokio::task::spawn_blocking(move || {
+        // Whoever runs it does not know the span by itself.
+        let guarded = guarded.instrument(tracing::Span::current());
+        let mut elsewhere = if entry.blocking {
             // Polled by hand and not by the runtime, inside which a handler could not use a runtime of its own, as
-            // blocking clients do. Nobody waits for the answer of a handler that was given up.
-            let _ = answer.send(pollster::block_on(guarded));
-        });
-        let mut handler = std::pin::pin!(returned.map(|returned| match returned {
-            Ok(result) => ended(result),
-            Err(_) => HandlerEnd::Panicked("the handler's thread ended without an answer".to_owned()),
-        }));
-        let end = self.supervise(ctx, leash, &mut handler).await;
-        (end, (!thread.is_finished()).then_some(thread))
+            // blocking clients do.
+            self.executor.spawn_blocking(ctx.job(), move || pollster::block_on(guarded))
+        } else {
+            self.executor.spawn(ctx.job(), guarded)
+        };
+        let end = {
+            let mut handler = std::pin::pin!(
+                (&mut elsewhere.returned).map(|returned| { returned.map_or_else(|_| dropped(ctx), ended) })
+            );
+            self.supervise(ctx, leash, &mut handler).await
+        };
+        (end, elsewhere.give_up())
     }
 
     /// Waits for the handler, its timeout, or the leash; a handler that is told to end gets a short grace.
@@ -221,12 +244,7 @@ impl Runner {
         (outcome(sanitized(&*self.sanitizer, failure)), verdicts)
     }
 
-    fn conclude(
-        ctx: &JobContext,
-        outcome: Outcome,
-        verdicts: Verdicts,
-        thread: Option<tokio::task::JoinHandle<()>>,
-    ) -> Ended {
+    fn conclude(ctx: &JobContext, outcome: Outcome, verdicts: Verdicts, held: Option<Held>) -> Ended {
         let defer = match outcome {
             Outcome::Deferred { reason, .. } => Some(reason),
             _ => None,
@@ -244,7 +262,57 @@ impl Runner {
             }
             (outcome, written) => (ctx.decide(outcome, verdicts), written),
         };
-        Ended { settlement, defer, own_commit, thread }
+        Ended { settlement, defer, own_commit, held }
+    }
+}
+
+/// The span of a run: events of the handler are inside it, and so belong to the job.
+fn run_span(ctx: &JobContext) -> tracing::Span {
+    // As if the handler did it, so that a layer finds out whose span it is.
+    let span = ctx.scope_sync(|| {
+        tracing::info_span!(
+            RUN_SPAN,
+            job.id = %ctx.id(),
+            job.kind = %ctx.kind(),
+            queue = %ctx.job().spec.queue,
+            attempt = ctx.attempt(),
+            node = %ctx.node(),
+            trace_id = tracing::field::Empty,
+            parent_span_id = tracing::field::Empty,
+        )
+    });
+    if let Some(trace) = ctx.trace_context() {
+        span.record("trace_id", tracing::field::display(trace.trace_id()));
+        span.record("parent_span_id", tracing::field::display(trace.span_id()));
+        ctx.client().attach_trace(&span, trace);
+    }
+    span
+}
+
+/// Whether the service lets a job run, and the call that begins then; jobs that call none have no call.
+pub(crate) type Entry = Result<Option<Call>, Duration>;
+
+/// What ran the handler has dropped it.
+fn dropped(ctx: &JobContext) -> HandlerEnd {
+    tracing::error!(job.id = %ctx.id(), job.kind = %ctx.kind(), "the handler's executor has dropped it; the job goes back");
+    HandlerEnd::NotNow(after_about(GONE_DELAY), DeferReason::Drained)
+}
+
+/// How long a job is put off whose executor is gone: others may be quicker to take it than that is to come back.
+const GONE_DELAY: Duration = Duration::from_secs(5);
+
+/// Those that are put off together do not come back together.
+fn after_about(wait: Duration) -> Duration {
+    wait.mul_f64(1.0 + fastrand::f64() / 4.0)
+}
+
+/// What an attempt says about the service that it called. An error that is not to be retried lies in the job, not there.
+fn call_end(outcome: &Outcome, verdicts: &Verdicts) -> CallEnd {
+    match outcome {
+        Outcome::Succeeded { .. } => CallEnd::Succeeded,
+        Outcome::Failed(_) if verdicts.do_not_retry.is_some() => CallEnd::Neutral,
+        Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Panicked(_) => CallEnd::Failed,
+        Outcome::Crashed | Outcome::Cancelled | Outcome::Deferred { .. } => CallEnd::Neutral,
     }
 }
 
@@ -335,12 +403,14 @@ mod tests {
         let runner = Runner {
             registry: Registry::build(vec![Registration::of::<Never>()], &StateMap::default()).unwrap(),
             gates: Arc::new([Box::new(gate) as Box<dyn Gate>]),
+            executor: Executor::default(),
+            resilience: Guarded(Arc::new(crate::AlwaysAdmit)),
             retry_policy: Arc::new(crate::DefaultRetryPolicy),
             sanitizer: Arc::new(crate::DefaultErrorSanitizer),
             cancel_grace: Duration::ZERO,
         };
         let ctx = JobContext::for_test().kind("never").build().unwrap();
-        runner.run(&ctx, &Leash::default()).await.settlement.unwrap()
+        runner.run(&ctx, &Leash::default(), Ok(None)).await.settlement.unwrap()
     }
 
     #[tokio::test]

@@ -10,7 +10,9 @@ use ratchet_core::{
 };
 use serde::Serialize;
 
+use crate::authorizer::{Action, Target};
 use crate::client::Client;
+use crate::codec::Part;
 use crate::events::JobEventKind;
 use crate::ids::new_delivery_id;
 
@@ -83,6 +85,9 @@ impl Client {
 
     /// What a job waits or waited for; `None` if it never awaited a signal.
     pub async fn awaited_signal(&self, id: JobId) -> Result<Option<SignalRecord>, StoreError> {
+        if !self.may(Action::Read, id).await? {
+            return Ok(None);
+        }
         Ok(self.store().signals(&[id]).await?.pop())
     }
 
@@ -96,6 +101,21 @@ impl Client {
             if job.state == JobState::Waiting && job.flow.has(Flow::SIGNAL) {
                 self.publish(&job, JobEventKind::SignalWaiting);
             }
+        }
+    }
+
+    /// Says who sends a signal, if the client acts for somebody.
+    fn sign_signal(&self, delivery: &mut Delivery) -> Result<(), InvalidInput> {
+        match (self.principal(), &delivery.by) {
+            (Some(caller), Some(by)) if caller != by => {
+                let problem = format!("is {by:?}, but this client acts for {caller:?}; leave it out");
+                Err(InvalidInput::new("by", problem))
+            }
+            (Some(caller), _) => {
+                delivery.by = Some(caller.clone());
+                Ok(())
+            }
+            (None, _) => Ok(()),
         }
     }
 
@@ -142,7 +162,7 @@ impl SendSignal {
         })
     }
 
-    /// Who sends it.
+    /// Who sends it. On a client that acts for somebody that is he, and nobody else.
     pub fn by(self, who: impl AsRef<str>) -> Self {
         self.set(|delivery| {
             let named = |refused: InvalidInput| InvalidInput::new("by", refused.problem());
@@ -174,11 +194,25 @@ impl SendSignal {
     ///
     /// # Errors
     /// [`SignalError::Invalid`] for bad input, with nothing written; [`SignalError::Store`] if the database could not be
-    /// reached or refused.
+    /// reached or refused, or of kind [`Denied`](ratchet_core::ErrorKind::Denied) if whom the client acts for may not.
     pub async fn send(self) -> Result<SignalOutcome, SignalError> {
         let Self { client, delivery } = self;
-        let delivery = delivery?;
+        let mut delivery = delivery?;
         delivery.check()?;
+        client.sign_signal(&mut delivery)?;
+        let is_for_nobody = match &delivery.target {
+            SignalTarget::Job(id) => !client.may(Action::Signal, *id).await?,
+            SignalTarget::Key(key) => {
+                client.demand(Action::Signal, &Target::SignalKey(key)).map_err(StoreError::from)?;
+                false
+            }
+        };
+        if is_for_nobody {
+            return Ok(SignalOutcome { delivery_id: delivery.id, delivered: 0, released: 0, kept: false });
+        }
+        let codec = &client.rules().codec;
+        let payload = codec.seal(Part::Signal, &delivery.payload, "signal payload", limits::SIGNAL_BYTES_MAX);
+        delivery.payload = payload?;
         let done = client.store().deliver(&delivery).await?;
         client.tell_signaled(delivery.id, &done);
         let most_urgent = done.released().map(|job| job.priority).max();

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ratchet_core::settlement::DeadLetterReason;
-use ratchet_core::{NodeId, SignalKey, Store, StoreError};
-use tokio::sync::watch;
+use ratchet_core::{SignalKey, Store, StoreError};
 
 use crate::client::Client;
 use crate::deadline::within;
 use crate::events::JobEventKind;
+use crate::lease::{self, KeptLease, Lease};
 use crate::pulse::Standing;
+use crate::stats::Loop;
+use crate::upkeep::{Upkeep, spread};
 
-/// One node of a cluster does it, whoever holds this lease.
-pub(crate) const LEASE: &str = "signals";
 /// How long the lease lasts if its holder dies.
 const LEASE_TTL: Duration = Duration::from_secs(15);
 /// How often the lease is renewed, and asked for by the others.
@@ -29,72 +29,54 @@ const SWEEP_EVERY: Duration = Duration::from_mins(1);
 const SWEEP_TOGETHER: usize = 1_000;
 
 pub(crate) struct SignalLimit {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) client: Client,
-    pub(crate) standing: watch::Receiver<Standing>,
-    pub(crate) scan: Duration,
-    pub(crate) deadline: Duration,
-}
-
-/// What the loop remembers from look to look.
-struct Round {
-    /// Who holds the lease through us, and when to renew it.
-    holder: Option<NodeId>,
-    lease: Instant,
+    store: Arc<dyn Store>,
+    client: Client,
+    lease: KeptLease,
+    scan: Duration,
+    deadline: Duration,
     sweep: Instant,
     /// Where the next sweep goes on.
     swept: Option<SignalKey>,
 }
 
+impl Upkeep for SignalLimit {
+    const LOOP: Loop = Loop::Signals;
+
+    async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
+        if self.lease.keep(standing.node).await? {
+            self.end_waits(Instant::now()).await?;
+        }
+        Ok(spread(self.scan.min(LOOK_EVERY)))
+    }
+}
+
 impl SignalLimit {
-    /// Looks for waits that are over until the task is dropped.
-    pub(crate) async fn run(self) {
-        let mut failures = 0_u32;
-        let now = Instant::now();
-        let mut round = Round { holder: None, lease: now, sweep: now + SWEEP_EVERY, swept: None };
-        loop {
-            let every = self.scan.min(LOOK_EVERY);
-            // Spread a little, so that many nodes do not ask at the same moment.
-            let jitter = every.mul_f64(fastrand::f64() / 10.0);
-            tokio::time::sleep(every + jitter + LOOK_EVERY * failures.min(10)).await;
-            let standing = self.standing.borrow().clone();
-            if standing.fenced {
-                continue;
-            }
-            match self.look(standing.node, &mut round).await {
-                Ok(()) => failures = 0,
-                Err(error) => {
-                    failures += 1;
-                    round.holder = None;
-                    if failures.is_power_of_two() {
-                        tracing::warn!(error = &error as &dyn std::error::Error, "ending waits for signals failed");
-                    }
-                }
-            }
+    pub(crate) fn new(client: Client, scan: Duration, deadline: Duration) -> Self {
+        let store = client.store().clone();
+        let lease = Lease { store: store.clone(), name: lease::SIGNALS, ttl: LEASE_TTL, deadline };
+        Self {
+            lease: KeptLease::new(lease, LEASE_EVERY),
+            store,
+            client,
+            scan,
+            deadline,
+            sweep: Instant::now() + SWEEP_EVERY,
+            swept: None,
         }
     }
 
-    async fn look(&self, node: NodeId, round: &mut Round) -> Result<(), StoreError> {
-        let now = Instant::now();
-        if now >= round.lease || round.holder.is_some_and(|holder| holder != node) {
-            let asked = self.store.acquire_lease(LEASE, node, LEASE_TTL);
-            round.holder = within(self.deadline, "taking the lease for signals", asked).await?.then_some(node);
-            round.lease = now + LEASE_EVERY;
-        }
-        if round.holder.is_none() {
-            return Ok(());
-        }
+    async fn end_waits(&mut self, now: Instant) -> Result<(), StoreError> {
         for _ in 0..ROUNDS_MAX {
             if !self.expire().await? {
                 break;
             }
         }
-        if now >= round.sweep {
-            let asked = self.store.sweep_signals(round.swept.as_ref(), SWEEP_TOGETHER);
-            round.swept = within(self.deadline, "sweeping the keys of signals", asked).await?.next;
+        if now >= self.sweep {
+            let asked = self.store.sweep_signals(self.swept.as_ref(), SWEEP_TOGETHER);
+            self.swept = within(self.deadline, "sweeping the keys of signals", asked).await?.next;
             // Further keys follow at the next look, until all were seen.
-            if round.swept.is_none() {
-                round.sweep = now + SWEEP_EVERY;
+            if self.swept.is_none() {
+                self.sweep = now + SWEEP_EVERY;
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use ratchet_core::claim::{ClaimRequest, Pool};
 use ratchet_core::{Kind, NodeId, QueueName};
 
 use crate::config::{Config, Slots};
+use crate::narrow::{Narrow, Narrowed};
 use crate::registry::Registry;
 
 /// Which pool a running job takes its slot from.
@@ -94,16 +95,23 @@ impl SlotPools {
 
     /// What there is room for; with the steps that Ratchet itself runs only if they are looked for, because every kind
     /// more costs every claim.
-    pub(crate) fn request(&mut self, node: NodeId, config: &Config, probation: bool, internal: bool) -> ClaimRequest {
+    pub(crate) fn request(
+        &mut self,
+        node: NodeId,
+        config: &Config,
+        probation: bool,
+        internal: bool,
+        narrow: &mut Narrow<'_>,
+    ) -> ClaimRequest {
         self.first = (self.first + 1) % self.pools.len().max(1);
         let (later, sooner) = self.pools.split_at(self.first);
-        let pools: Vec<Pool> = sooner
-            .iter()
-            .chain(later)
-            .chain(internal.then_some(&self.internal))
-            .filter(|pool| pool.taken < pool.slots)
-            .map(|pool| Pool { queue: pool.queue.clone(), kinds: pool.kinds.clone(), free: pool.slots - pool.taken })
-            .collect();
+        let mut pools = Vec::with_capacity(self.pools.len() + 1);
+        for pool in sooner.iter().chain(later).chain(internal.then_some(&self.internal)) {
+            let free = pool.slots.saturating_sub(pool.taken);
+            if free > 0 {
+                pools.extend(pool.narrowed(free, narrow));
+            }
+        }
         let limit = config.claim_max.min(pools.iter().map(|pool| pool.free).sum());
         ClaimRequest { node, pools, limit, probation, boost: config.boost }
     }
@@ -135,11 +143,32 @@ impl SlotPools {
     }
 }
 
+impl SlotPool {
+    /// The free slots, shared among the kinds that may be claimed now: those that are tried have some of their own.
+    fn narrowed(&self, mut free: usize, narrow: &mut Narrow<'_>) -> Vec<Pool> {
+        let Narrowed { kinds, trials } = narrow.narrow(&self.kinds, free);
+        let mut pools = Vec::with_capacity(1 + trials.len());
+        for (kind, room) in trials {
+            free -= room;
+            pools.push(Pool { queue: self.queue.clone(), kinds: [kind].into(), free: room });
+        }
+        if free > 0 && !kinds.is_empty() {
+            pools.push(Pool { queue: self.queue.clone(), kinds, free });
+        }
+        pools
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use ratchet_core::breaker::{BreakerConfig, CallEnd};
+
     use super::*;
     use crate::inject::StateMap;
     use crate::registry::Registration;
+    use crate::resilience::{CircuitBreakers, Guarded, ResilienceStrategy};
 
     #[derive(serde::Serialize, serde::Deserialize)]
     struct Nothing;
@@ -159,9 +188,66 @@ mod tests {
         let mut slots = SlotPools::new(&registry, &queues.into());
         let config = Config::default();
         let node = crate::new_node_id();
-        let mut firsts: Vec<String> =
-            (0..3).map(|_| slots.request(node, &config, false, false).pools[0].queue.to_string()).collect();
+        let admit = Guarded(Arc::new(crate::AlwaysAdmit));
+        let mut first = || {
+            let mut narrow = Narrow::new(&registry, &admit, true);
+            slots.request(node, &config, false, false, &mut narrow).pools[0].queue.to_string()
+        };
+        let mut firsts = [first(), first(), first()];
         firsts.sort();
         assert_eq!(firsts, ["a", "b", "default"]);
+    }
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Other;
+
+    impl crate::Job for Other {
+        const KIND: &'static str = "other";
+        type Output = ();
+        async fn run(self, _ctx: crate::JobContext) -> Result<(), crate::Failure> {
+            Ok(())
+        }
+    }
+
+    /// Kinds and room of each pool that a claim asks for, and when it is to look again.
+    fn asked(breakers: &Arc<CircuitBreakers>, slots: usize, tries: bool) -> (Vec<(String, usize)>, Option<Duration>) {
+        let registrations = vec![Registration::of::<Nothing>(), Registration::of::<Other>()];
+        let registry = Registry::build(registrations, &StateMap::default()).unwrap();
+        let configured = [(QueueName::default(), Slots { tasks: slots, threads: 0 })];
+        let resilience = Guarded(breakers.clone());
+        let mut narrow = Narrow::new(&registry, &resilience, tries);
+        let request = SlotPools::new(&registry, &configured.into()).request(
+            crate::new_node_id(),
+            &Config::default(),
+            false,
+            false,
+            &mut narrow,
+        );
+        let kinds = |pool: &Pool| pool.kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+        (request.pools.iter().map(|pool| (kinds(pool), pool.free)).collect(), narrow.again())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_claim_asks_for_what_is_admitted() {
+        let breakers = Arc::new(CircuitBreakers::new(BreakerConfig::FAST));
+        let both = ("nothing+other".to_owned(), 5);
+        assert_eq!(asked(&breakers, 5, true), (vec![both.clone()], None));
+        for _ in 0..3 {
+            let ticket = breakers.enter("other").unwrap();
+            breakers.leave("other", ticket, CallEnd::Failed);
+        }
+        let one = |free| ("nothing".to_owned(), free);
+        assert_eq!(asked(&breakers, 5, true), (vec![one(5)], Some(Duration::from_secs(10))));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let trial = |free| ("other".to_owned(), free);
+        assert_eq!(asked(&breakers, 5, true), (vec![trial(2), one(3)], Some(Duration::from_secs(1))));
+        assert_eq!(asked(&breakers, 5, false), (vec![one(5)], Some(Duration::ZERO)));
+        assert_eq!(asked(&breakers, 1, true), (vec![trial(1)], Some(Duration::from_secs(1))));
+        breakers.open("other");
+        breakers.open("nothing");
+        assert_eq!(asked(&breakers, 5, true), (vec![], None));
+        breakers.reset("other");
+        breakers.reset("nothing");
+        assert_eq!(asked(&breakers, 5, true), (vec![both], None));
     }
 }

@@ -1,15 +1,20 @@
-//! Counts of what a node did.
+//! Counts of what a node did, and when its loops last did what they are for.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use jiff::Timestamp;
 use ratchet_core::node::NodeVitals;
+
+use crate::metrics::{Meter, names};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident)*) => {
-        #[derive(Debug, Default)]
+        #[derive(Debug)]
         pub(crate) struct Counters {
             $(pub(crate) $name: Counter,)*
             pub(crate) vitals: Vitals,
+            pub(crate) meter: Meter,
+            pub(crate) last_success: LastSuccessCells,
         }
 
         /// What a node has done since it started.
@@ -19,11 +24,26 @@ macro_rules! counters {
             $($(#[$doc])* pub $name: u64,)*
             /// How it is now: what its last heartbeat said, or its next will.
             pub vitals: NodeVitals,
+            /// When each of its loops last did what it is for.
+            pub last_success: LastSuccess,
         }
 
         impl Counters {
+            pub(crate) fn new(meter: Meter) -> Self {
+                Self {
+                    $($name: Counter::new(concat!("ratchet.node.", stringify!($name)), meter.clone()),)*
+                    vitals: Vitals::new(meter.clone()),
+                    last_success: LastSuccessCells::default(),
+                    meter,
+                }
+            }
+
             pub(crate) fn read(&self) -> Stats {
-                Stats { $($name: self.$name.0.load(Ordering::Relaxed),)* vitals: self.vitals.read() }
+                Stats {
+                    $($name: self.$name.count.load(Ordering::Relaxed),)*
+                    vitals: self.vitals.read(),
+                    last_success: self.last_success.read(),
+                }
             }
         }
     };
@@ -50,14 +70,121 @@ counters! {
     reincarnations
     /// Hints of new work that came from other nodes and woke this one.
     hints
+    /// Lines of jobs' logs that were written.
+    log_lines
+    /// Lines of jobs' logs that were left out: the attempt had written its share, they came too fast, or were refused.
+    log_lines_lost
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+macro_rules! loops {
+    ($($(#[$doc:meta])* $name:ident $loop:ident)*) => {
+        /// A loop of a node.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Loop {
+            $($loop,)*
+        }
+
+        impl Loop {
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$loop => stringify!($name),)*
+                }
+            }
+        }
+
+        /// When each of a node's loops last did what it is for, by this machine's clock; `None` if it has not yet.
+        ///
+        /// A loop goes on after an error or a panic. One whose time stands still for minutes is not well.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[non_exhaustive]
+        pub struct LastSuccess {
+            $($(#[$doc])* pub $name: Option<Timestamp>,)*
+        }
+
+        impl LastSuccess {
+            /// The loops by name.
+            pub fn each(&self) -> Vec<(&'static str, Option<Timestamp>)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+
+        #[derive(Debug, Default)]
+        pub(crate) struct LastSuccessCells {
+            $($name: Moment,)*
+        }
+
+        impl LastSuccessCells {
+            pub(crate) fn mark(&self, which: Loop, at: Timestamp) {
+                match which {
+                    $(Loop::$loop => self.$name.set(at),)*
+                }
+            }
+
+            fn read(&self) -> LastSuccess {
+                LastSuccess { $($name: self.$name.get(),)* }
+            }
+        }
+    };
+}
+
+loops! {
+    /// A turn of the pump: settling and claiming.
+    turn Turn
+    /// A heartbeat that the store took.
+    heartbeat Heartbeat
+    /// A look for the jobs of dead nodes.
+    rescue Rescue
+    /// A look for schedules that are due.
+    schedules Schedules
+    /// A look for signals that did not come in time.
+    signals Signals
+    /// A look for cancelled batches whose children are left.
+    batches Batches
+    /// A round of archiving and purging; `None` also if the node keeps everything.
+    care Care
+    /// A look at how deep the queues are.
+    gauges Gauges
+}
+
+/// A time that may not have come yet.
+#[derive(Debug)]
+struct Moment(AtomicI64);
+
+impl Moment {
+    const NEVER: i64 = i64::MIN;
+
+    fn set(&self, at: Timestamp) {
+        self.0.store(at.as_microsecond(), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<Timestamp> {
+        let micros = self.0.load(Ordering::Relaxed);
+        Timestamp::from_microsecond(micros).ok().filter(|_| micros != Self::NEVER)
+    }
+}
+
+impl Default for Moment {
+    fn default() -> Self {
+        Self(AtomicI64::new(Self::NEVER))
+    }
+}
+
+/// A count for [`Stats`] that is a figure too.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    count: AtomicU64,
+    name: &'static str,
+    meter: Meter,
+}
 
 impl Counter {
+    fn new(name: &'static str, meter: Meter) -> Self {
+        Self { count: AtomicU64::new(0), name, meter }
+    }
+
     pub(crate) fn add(&self, n: usize) {
-        self.0.fetch_add(n as u64, Ordering::Relaxed);
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        self.meter.count(self.name, &[], n as u64);
     }
 }
 
@@ -66,14 +193,22 @@ impl Counter {
 pub(crate) struct Vitals {
     running: AtomicU32,
     clock_skew_us: AtomicI64,
+    meter: Meter,
 }
 
 /// Stands for a skew that was not measured; no clock is 290,000 years off.
 const NOT_MEASURED: i64 = i64::MIN;
 
 impl Vitals {
+    fn new(meter: Meter) -> Self {
+        Self { running: AtomicU32::new(0), clock_skew_us: AtomicI64::new(NOT_MEASURED), meter }
+    }
+
     pub(crate) fn set_running(&self, running: usize) {
-        self.running.store(u32::try_from(running).unwrap_or(u32::MAX), Ordering::Relaxed);
+        let running = u32::try_from(running).unwrap_or(u32::MAX);
+        if self.running.swap(running, Ordering::Relaxed) != running {
+            self.meter.gauge(names::SLOTS_TAKEN, &[], f64::from(running));
+        }
     }
 
     pub(crate) fn set_clock_skew_us(&self, skew: i64) {
@@ -86,11 +221,5 @@ impl Vitals {
             running: self.running.load(Ordering::Relaxed),
             clock_skew_us: (skew != NOT_MEASURED).then_some(skew),
         }
-    }
-}
-
-impl Default for Vitals {
-    fn default() -> Self {
-        Self { running: AtomicU32::new(0), clock_skew_us: AtomicI64::new(NOT_MEASURED) }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ratchet_core::{
     Backoff, BusinessKey, Due, InvalidInput, JobSpec, NewJob, Principal, Priority, QueueName, ResourceName, SignalKey,
-    SignalWait, Tag,
+    SignalWait, Tag, TraceContext,
 };
 
 use crate::ids::new_job_id;
@@ -61,23 +61,46 @@ impl Step {
         self.signal.take()
     }
 
-    /// What to do, if it becomes a job only later, as a callback does. It begins at once and holds no key.
-    pub(crate) fn into_spec(self) -> Result<JobSpec, InvalidInput> {
+    /// What to do, if it becomes a job only later. It has no delay, holds no key and awaits nothing.
+    pub(crate) fn into_spec(self, later: Later) -> Result<JobSpec, InvalidInput> {
         let spec = self.spec?;
-        if !self.delay.is_zero() {
-            return Err(InvalidInput::new("delay", "is for steps of chains and workflows; a callback begins at once"));
+        let (delay, business_key, signal) = later.instead();
+        let refused = |field: &str, instead: &str| {
+            Err(InvalidInput::new(field, format!("is for jobs and for steps of chains and workflows; {instead}")))
+        };
+        match self {
+            Self { delay: given, .. } if !given.is_zero() => refused("delay", delay),
+            Self { business_key: Some(_), .. } => refused("business_key", business_key),
+            Self { signal: Some(_), .. } => refused("await_signal", signal),
+            _ if spec.trace.is_some() && matches!(later, Later::Schedule) => Err(InvalidInput::new(
+                "trace_context",
+                "is for jobs and steps; each fire of a schedule stands for itself",
+            )),
+            _ => Ok(spec),
         }
-        if self.business_key.is_some() {
-            return Err(InvalidInput::new(
-                "business_key",
-                "is for steps of chains and workflows; a callback holds none",
-            ));
+    }
+}
+
+/// What makes a job of a step only later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Later {
+    /// The end of another job, or the progress of a batch.
+    Callback,
+    /// A schedule.
+    Schedule,
+}
+
+impl Later {
+    /// What there is instead of a delay, a business key and a signal.
+    const fn instead(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Callback => ("a callback begins at once", "a callback holds none", "a callback begins at once"),
+            Self::Schedule => (
+                "a schedule says itself when its jobs begin",
+                "a schedule has one of its own, .business_key(…)",
+                "the jobs of a schedule begin when it fires",
+            ),
         }
-        if self.signal.is_some() {
-            let problem = "is for jobs and for steps of chains and workflows; a callback begins at once";
-            return Err(InvalidInput::new("await_signal", problem));
-        }
-        Ok(spec)
     }
 }
 
@@ -156,6 +179,13 @@ macro_rules! spec_options {
             #[must_use]
             $vis fn resource(mut self, resource: impl AsRef<str>) -> Self {
                 self.$step.set(|spec| ResourceName::new(resource).map(|resource| spec.resource = Some(resource)));
+                self
+            }
+
+            /// The trace that it belongs to.
+            #[must_use]
+            $vis fn trace_context(mut self, context: TraceContext) -> Self {
+                self.$step.set(|spec| Ok(spec.trace = Some(context)));
                 self
             }
         }

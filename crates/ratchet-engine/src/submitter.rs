@@ -10,6 +10,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tracing::Instrument;
 
+use crate::admission::Admitted;
+
 /// Gathers the submits that arrive while one is being written, and writes them together.
 ///
 /// A lone caller waits for nobody. Each caller returns after the commit that holds its jobs; a refused or broken unit
@@ -49,7 +51,7 @@ impl Submitter {
         Arc::new(Self { store, waiting: Mutex::default(), room: Semaphore::new(WAITING_MAX), unwritten: Notify::new() })
     }
 
-    pub(crate) async fn submit(self: &Arc<Self>, unit: SubmitUnit) -> SubmitOutcome {
+    pub(crate) async fn submit(self: &Arc<Self>, unit: Admitted<SubmitUnit>) -> SubmitOutcome {
         let _room = self.room.acquire().await.expect("the semaphore is never closed");
         let (answer, mut outcome) = oneshot::channel();
         // Listening before the unit is in the queue, so that no word is missed.
@@ -57,7 +59,7 @@ impl Submitter {
         unwritten.as_mut().enable();
         let tries = {
             let mut waiting = self.lock();
-            waiting.units.push_back((unit, answer));
+            waiting.units.push_back((unit.into_inner(), answer));
             waiting.abandoned.saturating_add(TRIES)
         };
         while self.lock().abandoned < tries {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ratchet_core::{
     Clock, Fence, Input, InvalidInput, JobRecord, JobSpec, JobState, JobType, JsonText, Kind, MemoryStore, Signal,
-    SignalDecision, SignalKey, Tag, limits,
+    SignalDecision, SignalKey, Tag, TraceContext, limits,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +12,9 @@ use crate::client::Client;
 use crate::context::{Claimed, JobContext};
 use crate::ids::{SystemClock, new_delivery_id, new_job_id, new_node_id};
 use crate::inject::StateMap;
+use crate::job_log::{JobLogs, LogQueue};
+use crate::metrics::Meter;
+use crate::stats::Counters;
 
 /// Makes a context for calling a job's body in a unit test; see [`JobContext::for_test`].
 #[derive(Debug)]
@@ -23,6 +26,7 @@ pub struct TestContext {
     tags: Vec<String>,
     inputs: Vec<Result<JsonText, InvalidInput>>,
     signal: Option<Result<Signal, InvalidInput>>,
+    trace: Option<TraceContext>,
     states: StateMap,
     token: CancellationToken,
 }
@@ -46,6 +50,7 @@ impl JobContext {
             tags: Vec::new(),
             inputs: Vec::new(),
             signal: None,
+            trace: None,
             states: StateMap::default(),
             token: CancellationToken::new(),
         }
@@ -103,6 +108,12 @@ impl TestContext {
         self
     }
 
+    /// In the course of this trace.
+    pub fn trace_context(mut self, context: TraceContext) -> Self {
+        self.trace = Some(context);
+        self
+    }
+
     /// With this state.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.insert(value);
@@ -120,6 +131,7 @@ impl TestContext {
         let mut spec = JobSpec::new(Kind::new(self.kind)?, JsonText::null());
         spec.params = self.params.into_iter().collect();
         spec.tags = self.tags.into_iter().map(Tag::new).collect::<Result<_, _>>()?;
+        spec.trace = self.trace;
         spec.check()?;
         let now = SystemClock.now();
         let mut job = JobRecord::stored(new_job_id(), spec, JobType::Single, JobState::Running, now, now);
@@ -137,6 +149,7 @@ impl TestContext {
         let client = Client::new(MemoryStore::new(Arc::new(SystemClock)));
         let signal = self.signal.transpose()?;
         let claimed = Claimed { fence, job: Arc::new(job), inputs, signal };
-        Ok(JobContext::new(claimed, Arc::new(self.states), client, self.token))
+        let logs = LogQueue::new(JobLogs::off(), Arc::new(Counters::new(Meter::default())));
+        Ok(JobContext::new(claimed, Arc::new(self.states), client, self.token, logs))
     }
 }

@@ -4,17 +4,22 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::store::Turn;
-use ratchet_core::{ErrorKind, Flow, FollowedBy, Settled, Settlement, StoreError};
+use ratchet_core::{ErrorKind, Flow, FollowedBy, Priority, Settled, Settlement, StoreError};
 
 use tracing::Instrument;
 
 use crate::deadline::within;
+use crate::metrics::names;
+use crate::narrow::Narrow;
 use crate::pump::{EndedAttempt, Pump};
+use crate::stats::Loop;
 
 /// Settlements in one transaction.
 const SETTLE_TOGETHER: usize = 500;
 /// How often a node looks for the steps that Ratchet itself runs, if nothing tells it of one.
 const LOOK_INSIDE_EVERY: Duration = Duration::from_secs(1);
+/// How often a node looks whether anything may run, while nothing may.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How often the smallest form of a settlement may be refused before it is given up; that takes half a minute.
@@ -26,38 +31,61 @@ impl Pump {
         let now = Instant::now();
         let count = self.settlements.len().min(SETTLE_TOGETHER);
         let internal = self.looks_inside(now);
-        let wanted = self.is_time_to_claim(now).then(|| self.claim_request(count, internal));
-        let request = wanted.filter(|request| request.limit > 0);
+        let request = self.is_time_to_claim(now).then(|| self.next_claim(now, count, internal)).flatten();
+        if request.is_none() && count == 0 {
+            return;
+        }
         if request.is_some() && internal {
             self.timers.internal = now + LOOK_INSIDE_EVERY;
         }
         self.counters.turns.add(1);
         let room = request.as_ref().map_or(0, |request| request.limit);
         let span = tracing::debug_span!("job.turn", settle = count, claim = room);
-        match self.try_turn(count, request.as_ref()).instrument(span).await {
+        let turn = self.try_turn(count, request.as_ref()).instrument(span).await;
+        let outcome = if turn.is_ok() { "ok" } else { "error" };
+        self.counters.meter.time(names::TURN, &[("outcome", outcome)], now.elapsed());
+        match turn {
             Ok(turn) => {
                 self.timers.failures = 0;
+                self.counters.last_success.mark(Loop::Turn, self.client.now());
                 self.finish(turn, count, request.as_ref());
             }
             Err(error) => self.turn_failed(error, count, request.as_ref()).await,
         }
     }
 
-    /// Room counts the slots that the settlements of this turn will free.
-    fn claim_request(&mut self, settling: usize, internal: bool) -> ClaimRequest {
+    /// What to ask for now; `None` if there is no room, or nothing that may run.
+    fn next_claim(&mut self, now: Instant, settling: usize, internal: bool) -> Option<ClaimRequest> {
+        self.tried = !self.tried;
+        let (request, again) = self.claim_request(settling, internal, self.tried);
+        self.timers.readmit = again.map(|wait| now + wait);
+        if request.limit == 0 && self.slots.free() > 0 {
+            // Nothing that is registered here may run: there is no reason to look before something may.
+            self.timers.poll = now + LOOK_AGAIN;
+            self.timers.due = None;
+        }
+        (request.limit > 0).then_some(request)
+    }
+
+    /// Room counts the slots that the settlements of this turn will free. Beside it, when what is left out may be asked for
+    /// again.
+    fn claim_request(&mut self, settling: usize, internal: bool, tries: bool) -> (ClaimRequest, Option<Duration>) {
         // Those that may have to be asked about once more keep their slots for now.
-        let frees = |ended: &&EndedAttempt| ended.thread.is_none() && ended.own_commit.is_none();
+        let frees = |ended: &&EndedAttempt| ended.held.is_none() && ended.own_commit.is_none();
         let freed: Vec<_> = self.ended[..settling].iter().filter(frees).map(|ended| ended.pool).collect();
         for pool in &freed {
             self.slots.give_back(*pool);
         }
         let on_probation = self.running.values().any(|running| running.job.crash_count > 0)
             || self.ended[settling..].iter().any(|ended| ended.job.crash_count > 0);
-        let request = self.slots.request(self.standing.borrow().node, &self.config, !on_probation, internal);
+        let mut narrow = Narrow::new(&self.runner.registry, &self.runner.resilience, tries);
+        let node = self.standing.borrow().node;
+        let request = self.slots.request(node, &self.config, !on_probation, internal, &mut narrow);
+        let again = narrow.again();
         for pool in freed {
             self.slots.retake(pool);
         }
-        request
+        (request, again)
     }
 
     async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
@@ -67,7 +95,7 @@ impl Pump {
 
     /// What a committed turn means: events, freed slots, jobs to start.
     fn finish(&mut self, turn: Turn, count: usize, request: Option<&ClaimRequest>) {
-        let mut follow_up = false;
+        let (mut follow_up, mut permits_ended) = (false, 0);
         let settlements: Vec<Settlement> = self.settlements.drain(..count).collect();
         let ended: Vec<_> = self.ended.drain(..count).collect();
         for ((settlement, mut ended), settled) in settlements.into_iter().zip(ended).zip(turn.settled) {
@@ -99,7 +127,9 @@ impl Pump {
                     );
                 }
             }
-            self.free_slot(ended.pool, ended.thread);
+            let permit = ended.job.spec.resource.is_some().then_some(settlement.fence);
+            permits_ended += usize::from(settlement.ends_permit);
+            self.free_slot(ended.pool, ended.held, permit);
         }
         if !turn.followed.is_empty() {
             follow_up |= self.client.followed(&turn.followed, None);
@@ -110,6 +140,12 @@ impl Pump {
                     None => self.client.announce(released.priority),
                 }
             }
+        }
+        let permits_taken = turn.claimed.iter().filter(|claim| claim.job.spec.resource.is_some()).count();
+        if permits_ended > permits_taken {
+            // What waits for them may wait for another node, or for the next look of this one.
+            follow_up |= request.is_none();
+            self.client.announce(Priority::default());
         }
         // Rescheduled jobs have a time that nobody has looked at.
         self.ask_due_soon();
@@ -234,20 +270,40 @@ impl Pump {
     /// Not even the smallest form can be written: the reconcile will find the job unknown here and hand it back.
     fn give_up(&mut self, error: &StoreError) {
         let ended = self.ended.remove(0);
-        self.settlements.remove(0);
+        let fence = self.settlements.remove(0).fence;
+        let permit = ended.job.spec.resource.is_some().then_some(fence);
+        if ended.held.is_none() {
+            self.released.extend(permit);
+        }
         tracing::error!(
             job.id = %ended.job.id, job.kind = %ended.job.spec.kind, error = error as &dyn std::error::Error,
             "the result of a job cannot be written in any form; the job will run again"
         );
         self.timers.claim_uncertain = true;
-        self.free_slot(ended.pool, ended.thread);
+        self.free_slot(ended.pool, ended.held, permit);
+    }
+
+    /// Ends the permits of attempts that nothing is settled of: they were cancelled, or held a thread until now.
+    pub(super) async fn release_permits(&mut self) {
+        let released = self.store.release_permits(&self.released);
+        match within(self.config.store_deadline, "ending permits", released).await {
+            Ok(()) => {
+                self.released.clear();
+                self.timers.poll = Instant::now();
+                self.client.announce(Priority::default());
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "permits could not be ended; trying again");
+                self.timers.release = Instant::now() + PAUSE_MAX;
+            }
+        }
     }
 
     /// Sets the timer for the next job that becomes due.
     pub(super) async fn ask_next_due(&mut self) {
         self.timers.ask_due = None;
         self.timers.asked_due = Instant::now();
-        let request = self.claim_request(0, true);
+        let (request, _) = self.claim_request(0, true, true);
         let asked = self.store.next_due(&request);
         match within(self.config.store_deadline, "asking for the next due time", asked).await {
             Ok(due) => self.timers.due = due.map(|wait| Instant::now() + wait),

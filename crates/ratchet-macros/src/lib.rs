@@ -68,9 +68,12 @@ mod problems;
 /// | `backoff = "exponential 2s"` | or `"fixed 500ms"`, or `"none"` | `"exponential 1s"` |
 /// | `timeout = "30s"` | how long one attempt may take; units are `ms`, `s`, `m`, `h`, `d` | no limit |
 /// | `blocking` | for a plain `fn`: it runs on the blocking pool | the function is `async` |
+/// | `service = "payments"` | what the job calls: kinds of one service share a circuit breaker | the kind |
+/// | `breaker = "fast"` | how that breaker judges: `default`, `fast`, `critical` or `external-api` | as the node says, else `default` |
 /// | `cron = "0 0 2 * * ?"` | fired by itself: Quartz cron, six or seven fields, the first being seconds | not fired by itself |
 /// | `every = "5m"` | the same by elapsed time, at least `1s` | |
 /// | `zone = "Europe/Berlin"` | whose clock `cron` means | UTC |
+/// | `dst = "gap:skip, overlap:last"` | what happens when that clock is put forward (`at_shift`, `skip`) or back (`by_pattern`, `first`, `last`, `both`) | `gap:at_shift, overlap:by_pattern` |
 /// | `misfire = "fire_once"` | what becomes of several overdue fires: `skip`, `fire_once`, `catch_up:3` | `catch_up:11` |
 /// | `overlap = "skip"` | what becomes of a fire while the last job has not ended: `allow`, `skip`, `queue` | `allow` |
 /// | `crate = "path"` | where the `ratchet` crate is, if not at `::ratchet` | `::ratchet` |

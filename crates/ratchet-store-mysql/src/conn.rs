@@ -18,12 +18,18 @@ pub(crate) struct Session<'a> {
     pub(crate) conn: &'a mut MySqlConnection,
     pub(crate) texts: &'a Texts,
     pub(crate) counters: &'a Counters,
+    /// Whether it is a caller's own.
+    pub(crate) callers: bool,
 }
 
 #[async_trait]
 impl Conn for Session<'_> {
     fn texts(&self) -> &Texts {
         self.texts
+    }
+
+    fn is_callers(&self) -> bool {
+        self.callers
     }
 
     async fn execute(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError> {

@@ -36,6 +36,6 @@ impl Driver for MysqlDriver {
     }
 
     fn session<'c>(&'c self, connection: &'c mut MySqlConnection) -> impl Conn + 'c {
-        Session { conn: connection, texts: &self.texts, counters: &self.counters }
+        Session { conn: connection, texts: &self.texts, counters: &self.counters, callers: false }
     }
 }

@@ -56,5 +56,5 @@ impl<C: PrepareCompletion> CompleteIn for C {
 pub(crate) fn session(conn: &mut MySqlConnection) -> Session<'_> {
     static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Mysql));
     static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
-    Session { conn, texts: &TEXTS, counters: &COUNTERS }
+    Session { conn, texts: &TEXTS, counters: &COUNTERS, callers: true }
 }

@@ -26,7 +26,13 @@ impl Driver for PostgresDriver {
     }
 
     fn session<'c>(&'c self, connection: &'c mut PgConnection) -> impl Conn + 'c {
-        Session { conn: connection, texts: &self.texts, counters: &self.counters, prepares: !self.pooled }
+        Session {
+            conn: connection,
+            texts: &self.texts,
+            counters: &self.counters,
+            prepares: !self.pooled,
+            callers: false,
+        }
     }
 
     fn begin(&self) -> &'static str {

@@ -38,7 +38,8 @@ pub trait CompleteIn: PrepareCompletion {
     ///
     /// # Errors
     /// [`Conflict`](ErrorKind::Conflict) if the attempt has lost its right to write: it was cancelled, or its node was
-    /// declared dead. Roll back then.
+    /// declared dead. [`Invalid`](ErrorKind::Invalid) if other jobs wait for this one and the transaction is not READ
+    /// COMMITTED: it does not see who has begun to wait since it began. Roll back then.
     fn complete_in<R: Serialize + Sync>(
         &self,
         conn: &mut PgConnection,
@@ -56,5 +57,5 @@ impl<C: PrepareCompletion> CompleteIn for C {
 pub(crate) fn session(conn: &mut PgConnection) -> Session<'_> {
     static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Postgres));
     static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
-    Session { conn, texts: &TEXTS, counters: &COUNTERS, prepares: false }
+    Session { conn, texts: &TEXTS, counters: &COUNTERS, prepares: false, callers: true }
 }

@@ -74,9 +74,10 @@ CREATE TABLE scheduler_job_queue (
     updated_at         DATETIME(6)     NOT NULL,
     flow               SMALLINT NOT NULL DEFAULT 0,
     waits_for          INT NOT NULL DEFAULT 0,
-    -- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
+    resource           VARBINARY(400) NOT NULL DEFAULT '',
+    -- The claim: one range per lane (probation, resource, queue, kind, priority), read in claim order, so that its cost does not
     -- depend on how many jobs wait, here or in lanes that nobody asks for.
-    INDEX idx_queue_claim (status, deferred, probation, queue, kind, priority, scheduled_time, job_id),
+    INDEX idx_queue_claim (status, deferred, probation, resource, queue, kind, priority, scheduled_time, job_id),
     -- Deferred jobs, to find those whose time has come. Other jobs come apart from them, whatever time they once had; the
     -- state is left out, so that a claim does not write here.
     INDEX idx_queue_deferred (deferred, deferred_until),
@@ -120,6 +121,28 @@ CREATE TABLE scheduler_idempotency_key (
     original_job_id BINARY(16)      NOT NULL,
     reserved_at     DATETIME(6)     NOT NULL
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- How many jobs that name a resource may run at once.
+CREATE TABLE scheduler_resource_limit (
+    resource_name  VARBINARY(400) NOT NULL PRIMARY KEY,
+    max_concurrent INT            NOT NULL,
+    retry_delay_us BIGINT         NOT NULL,
+    by_hand        BOOLEAN        NOT NULL DEFAULT FALSE,
+    updated_at     DATETIME(6)    NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- One row per attempt that runs with a resource, from its claim until its handler has ended.
+CREATE TABLE scheduler_resource_permit (
+    job_id        BINARY(16)     NOT NULL,
+    version       BIGINT         NOT NULL,
+    resource_name VARBINARY(400) NOT NULL,
+    node_id       BINARY(16)     NOT NULL,
+    acquired_at   DATETIME(6)    NOT NULL,
+    PRIMARY KEY (job_id, version)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX idx_permit_resource ON scheduler_resource_permit (resource_name, node_id);
+CREATE INDEX idx_permit_node ON scheduler_resource_permit (node_id);
 
 -- Queues that somebody has paused or resumed.
 CREATE TABLE scheduler_queue (
@@ -237,6 +260,8 @@ CREATE TABLE scheduler_workflow_condition (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 CREATE INDEX idx_condition_child ON scheduler_workflow_condition (child_job_id, parent_job_id);
 CREATE INDEX idx_condition_workflow ON scheduler_workflow_condition (workflow_id, definition_order);
+-- The edges of a workflow that are not decided.
+CREATE INDEX idx_condition_open ON scheduler_workflow_condition (workflow_id, status);
 
 -- How far a batch is; the job of the same id stands for it.
 CREATE TABLE scheduler_batch (
@@ -269,9 +294,10 @@ CREATE TABLE scheduler_signal_wait (
     rejection_reason TEXT,
     delivered_by     VARCHAR(255),
     delivered_at     DATETIME(6),
-    delivery_id      BINARY(16)
+    delivery_id      BINARY(16),
+    ended            BOOLEAN         NOT NULL DEFAULT FALSE
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-CREATE INDEX idx_signal_key ON scheduler_signal_wait (signal_key, job_id);
+CREATE INDEX idx_signal_key ON scheduler_signal_wait (signal_key, delivered_at, ended, job_id);
 CREATE INDEX idx_signal_expiry ON scheduler_signal_wait (delivered_at, expires_at);
 
 -- One row for each key that is waited for or was signalled: who delivers and who begins to wait meet at its lock. A signal
@@ -322,6 +348,95 @@ CREATE TABLE scheduler_recurring_job_archive (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 CREATE INDEX idx_recurring_archived ON scheduler_recurring_job_archive (archived_at);
 
+-- Jobs that ended long ago: what they were, what became of them, their last attempts and their signals. A table of its
+-- own, so that what is looked at seldom makes nothing slower that is looked at often.
+CREATE TABLE scheduler_job_archive (
+    job_id                BINARY(16)      NOT NULL PRIMARY KEY,
+    kind                  VARCHAR(128)    NOT NULL,
+    queue                 VARCHAR(64)     NOT NULL,
+    job_type              VARCHAR(32)     NOT NULL,
+    priority              TINYINT         NOT NULL,
+    payload               JSON            NOT NULL,
+    params                JSON,
+    tags                  JSON,
+    max_retries           BIGINT          NOT NULL,
+    backoff_policy        VARCHAR(32)     NOT NULL,
+    backoff_param_us      BIGINT          NOT NULL,
+    timeout_us            BIGINT,
+    resource_name         VARCHAR(100),
+    caller_principal      VARCHAR(255),
+    idempotency_key       VARBINARY(1020),
+    business_key          VARBINARY(1020),
+    on_success            JSON,
+    on_failure            JSON,
+    origin                JSON,
+    created_at            DATETIME(6)     NOT NULL,
+    version               BIGINT          NOT NULL,
+    depends_on            BINARY(16),
+    superseded_by         BINARY(16),
+    terminal_status       VARCHAR(16)     NOT NULL,
+    terminal_error        TEXT,
+    total_attempts        BIGINT          NOT NULL,
+    crash_count           BIGINT          NOT NULL,
+    scheduled_time        DATETIME(6)     NOT NULL,
+    terminated_at         DATETIME(6)     NOT NULL,
+    execution_start_time  DATETIME(6),
+    execution_end_time    DATETIME(6),
+    execution_duration_us BIGINT,
+    queue_wait_us         BIGINT,
+    job_result            JSON,
+    flow                  SMALLINT        NOT NULL,
+    workflow_id           BINARY(16),
+    step_name             VARCHAR(64),
+    release_delay_us      BIGINT,
+    canceled_because      BINARY(16),
+    archived_at           DATETIME(6)     NOT NULL,
+    attempts              JSON,
+    signal_wait           JSON
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+-- Lists, newest first.
+CREATE INDEX idx_archive_status ON scheduler_job_archive (terminal_status, job_id);
+CREATE INDEX idx_archive_business_key ON scheduler_job_archive (business_key, job_id);
+CREATE INDEX idx_archive_depends_on ON scheduler_job_archive (depends_on, job_id);
+CREATE INDEX idx_archive_principal ON scheduler_job_archive (caller_principal, job_id);
+-- What has been here long enough to be deleted.
+CREATE INDEX idx_archive_age ON scheduler_job_archive (archived_at);
+
+-- Archived jobs by tag.
+CREATE TABLE scheduler_job_archive_tag (
+    tag    VARBINARY(256) NOT NULL,
+    job_id BINARY(16)     NOT NULL,
+    PRIMARY KEY (tag, job_id)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- What handlers wrote down: one row per line, found by job. Old lines are found by the ids of their jobs, which tell when those
+-- were made; an index by time would have to take in every line. Levels: 1 trace, 2 debug, 3 info, 4 warn, 5 error.
+CREATE TABLE scheduler_job_log (
+    job_id    BINARY(16)  NOT NULL,
+    version   BIGINT      NOT NULL,
+    seq       INT         NOT NULL,
+    attempt   INT         NOT NULL,
+    level     TINYINT     NOT NULL,
+    node_id   BINARY(16)  NOT NULL,
+    logged_at DATETIME(6) NOT NULL,
+    message   TEXT        NOT NULL,
+    fields    JSON,
+    PRIMARY KEY (job_id, version, seq)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- For people: ids as text, levels as words. Ratchet itself does not read it.
+CREATE VIEW v_scheduler_job_log AS SELECT
+    LOWER(CONCAT_WS('-', SUBSTR(HEX(job_id), 1, 8), SUBSTR(HEX(job_id), 9, 4), SUBSTR(HEX(job_id), 13, 4), SUBSTR(HEX(job_id), 17, 4), SUBSTR(HEX(job_id), 21))) AS job_id,
+    version,
+    seq,
+    attempt,
+    ELT(level, 'TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR') AS level,
+    LOWER(CONCAT_WS('-', SUBSTR(HEX(node_id), 1, 8), SUBSTR(HEX(node_id), 9, 4), SUBSTR(HEX(node_id), 13, 4), SUBSTR(HEX(node_id), 17, 4), SUBSTR(HEX(node_id), 21))) AS node_id,
+    logged_at,
+    message,
+    fields
+FROM scheduler_job_log;
+
 -- Which steps of the schema this database has.
 CREATE TABLE ratchet_schema_version (
     version     INTEGER      NOT NULL PRIMARY KEY,
@@ -332,4 +447,8 @@ CREATE TABLE ratchet_schema_version (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
 VALUES (1, 'jobs', '9a3c18d305a61f330531702819b259a647e6661a21245a45cf5ad65bcfee80b7', UTC_TIMESTAMP(6), FALSE),
-       (2, 'composition', 'ff106a71d8a671a155b6d90d1372d62893d77908aeece02bcb39f57128236172', UTC_TIMESTAMP(6), FALSE);
+       (2, 'composition', 'ff106a71d8a671a155b6d90d1372d62893d77908aeece02bcb39f57128236172', UTC_TIMESTAMP(6), FALSE),
+       (3, 'queues of schedules', 'dc315c82ce9a073668c1d8bc73e86e6784cf7fb8c427a50bbdd89fe66e21790f', UTC_TIMESTAMP(6), FALSE),
+       (4, 'archive', '9a65bfbf1b18af69b7bd301725ddc0b5e63226d3ea75303ed081b7e7f46badf3', UTC_TIMESTAMP(6), FALSE),
+       (5, 'permits', '3f0a16476d3dd27a16405dbfdb518016c605d0a809faf201ab4295077cb76477', UTC_TIMESTAMP(6), FALSE),
+       (6, 'job log', 'ee91340694b7f6cc7330fed04c5bfe2af6cd4a6298a9d73ad34ac5c85d065863', UTC_TIMESTAMP(6), FALSE);

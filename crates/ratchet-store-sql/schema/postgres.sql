@@ -76,7 +76,8 @@ CREATE TABLE scheduler_job_queue (
     last_error         text,
     updated_at         timestamptz      NOT NULL,
     flow               smallint NOT NULL DEFAULT 0,
-    waits_for          integer NOT NULL DEFAULT 0
+    waits_for          integer NOT NULL DEFAULT 0,
+    resource           text NOT NULL DEFAULT ''
 ) WITH (
     fillfactor = 80,
     autovacuum_vacuum_scale_factor = 0.01,
@@ -87,9 +88,9 @@ CREATE TABLE scheduler_job_queue (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
+-- The claim: one range per lane (probation, resource, queue, kind, priority), read in claim order, so that its cost does not
 -- depend on how many jobs wait, here or in lanes that nobody asks for.
-CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, queue, kind, priority, scheduled_time, job_id)
+CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, resource, queue, kind, priority, scheduled_time, job_id)
     WHERE status = 'PENDING' AND NOT deferred;
 -- Deferred jobs, to find those whose time has come; these are marked and go over to the claim index, where their place
 -- is that of their first due time. Other jobs cost nothing.
@@ -135,6 +136,28 @@ CREATE TABLE scheduler_idempotency_key (
     original_job_id uuid        NOT NULL,
     reserved_at     timestamptz NOT NULL
 );
+
+-- How many jobs that name a resource may run at once.
+CREATE TABLE scheduler_resource_limit (
+    resource_name  text        NOT NULL PRIMARY KEY,
+    max_concurrent integer     NOT NULL,
+    retry_delay_us bigint      NOT NULL,
+    by_hand        boolean     NOT NULL DEFAULT FALSE,
+    updated_at     timestamptz NOT NULL
+);
+
+-- One row per attempt that runs with a resource, from its claim until its handler has ended.
+CREATE TABLE scheduler_resource_permit (
+    job_id        uuid        NOT NULL,
+    version       bigint      NOT NULL,
+    resource_name text        NOT NULL,
+    node_id       uuid        NOT NULL,
+    acquired_at   timestamptz NOT NULL,
+    PRIMARY KEY (job_id, version)
+);
+
+CREATE INDEX idx_permit_resource ON scheduler_resource_permit (resource_name, node_id);
+CREATE INDEX idx_permit_node ON scheduler_resource_permit (node_id);
 
 -- Queues that somebody has paused or resumed.
 CREATE TABLE scheduler_queue (
@@ -189,6 +212,8 @@ CREATE TABLE scheduler_workflow_condition (
 );
 CREATE INDEX idx_condition_child ON scheduler_workflow_condition (child_job_id, parent_job_id);
 CREATE INDEX idx_condition_workflow ON scheduler_workflow_condition (workflow_id, definition_order);
+-- The edges that are not decided. As many as jobs wait.
+CREATE INDEX idx_condition_open ON scheduler_workflow_condition (workflow_id) WHERE status = 'OPEN';
 
 -- How far a batch is; the job of the same id stands for it.
 CREATE TABLE scheduler_batch (
@@ -221,9 +246,10 @@ CREATE TABLE scheduler_signal_wait (
     rejection_reason text,
     delivered_by     text,
     delivered_at     timestamptz,
-    delivery_id      uuid
+    delivery_id      uuid,
+    ended            boolean     NOT NULL DEFAULT FALSE
 );
-CREATE INDEX idx_signal_key ON scheduler_signal_wait (signal_key, job_id) WHERE delivered_at IS NULL;
+CREATE INDEX idx_signal_key ON scheduler_signal_wait (signal_key, job_id) WHERE delivered_at IS NULL AND NOT ended;
 CREATE INDEX idx_signal_expiry ON scheduler_signal_wait (expires_at) WHERE delivered_at IS NULL;
 
 -- One row for each key that is waited for or was signalled: who delivers and who begins to wait meet at its lock. A signal
@@ -274,6 +300,85 @@ CREATE TABLE scheduler_recurring_job_archive (
 );
 CREATE INDEX idx_recurring_archived ON scheduler_recurring_job_archive (archived_at);
 
+-- Jobs that ended long ago: what they were, what became of them, their last attempts and their signals. A table of its
+-- own, so that what is looked at seldom makes nothing slower that is looked at often.
+CREATE TABLE scheduler_job_archive (
+    job_id                uuid        NOT NULL PRIMARY KEY,
+    kind                  text        NOT NULL,
+    queue                 text        NOT NULL,
+    job_type              text        NOT NULL,
+    priority              smallint    NOT NULL,
+    payload               jsonb       NOT NULL,
+    params                jsonb,
+    tags                  jsonb,
+    max_retries           bigint      NOT NULL,
+    backoff_policy        text        NOT NULL,
+    backoff_param_us      bigint      NOT NULL,
+    timeout_us            bigint,
+    resource_name         text,
+    caller_principal      text,
+    idempotency_key       text,
+    business_key          text,
+    on_success            jsonb,
+    on_failure            jsonb,
+    origin                jsonb,
+    created_at            timestamptz NOT NULL,
+    version               bigint      NOT NULL,
+    depends_on            uuid,
+    superseded_by         uuid,
+    terminal_status       text        NOT NULL,
+    terminal_error        text,
+    total_attempts        bigint      NOT NULL,
+    crash_count           bigint      NOT NULL,
+    scheduled_time        timestamptz NOT NULL,
+    terminated_at         timestamptz NOT NULL,
+    execution_start_time  timestamptz,
+    execution_end_time    timestamptz,
+    execution_duration_us bigint,
+    queue_wait_us         bigint,
+    job_result            jsonb,
+    flow                  smallint    NOT NULL,
+    workflow_id           uuid,
+    step_name             text,
+    release_delay_us      bigint,
+    canceled_because      uuid,
+    archived_at           timestamptz NOT NULL,
+    attempts              jsonb,
+    signal_wait           jsonb
+);
+-- Lists, newest first.
+CREATE INDEX idx_archive_status ON scheduler_job_archive (terminal_status, job_id);
+CREATE INDEX idx_archive_business_key ON scheduler_job_archive (business_key, job_id) WHERE business_key IS NOT NULL;
+CREATE INDEX idx_archive_depends_on ON scheduler_job_archive (depends_on, job_id) WHERE depends_on IS NOT NULL;
+CREATE INDEX idx_archive_principal ON scheduler_job_archive (caller_principal, job_id) WHERE caller_principal IS NOT NULL;
+-- What has been here long enough to be deleted.
+CREATE INDEX idx_archive_age ON scheduler_job_archive (archived_at);
+
+-- Archived jobs by tag.
+CREATE TABLE scheduler_job_archive_tag (
+    tag    text NOT NULL,
+    job_id uuid NOT NULL,
+    PRIMARY KEY (tag, job_id)
+);
+
+-- Jobs by the principal that they were submitted for. Jobs without one cost nothing.
+CREATE INDEX idx_job_principal ON scheduler_job (caller_principal, job_id) WHERE caller_principal IS NOT NULL;
+
+-- What handlers wrote down: one row per line, found by job. Old lines are found by the ids of their jobs, which tell when those
+-- were made; an index by time would have to take in every line. Levels: 1 trace, 2 debug, 3 info, 4 warn, 5 error.
+CREATE TABLE scheduler_job_log (
+    job_id    uuid        NOT NULL,
+    version   bigint      NOT NULL,
+    seq       integer     NOT NULL,
+    attempt   integer     NOT NULL,
+    level     smallint    NOT NULL,
+    node_id   uuid        NOT NULL,
+    logged_at timestamptz NOT NULL,
+    message   text        NOT NULL,
+    fields    jsonb,
+    PRIMARY KEY (job_id, version, seq)
+);
+
 -- Which steps of the schema this database has.
 CREATE TABLE ratchet_schema_version (
     version     integer     NOT NULL PRIMARY KEY,
@@ -284,4 +389,8 @@ CREATE TABLE ratchet_schema_version (
 );
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
 VALUES (1, 'jobs', '59f5fd8e0b43538dc0a6c50378cf6047db8ed15b46aed5d4191ab6f5548f6437', now(), FALSE),
-       (2, 'composition', '4714b2b4316642bb479df3e9070bbf5a678862d38680d8509381b982deaa484c', now(), FALSE);
+       (2, 'composition', '4714b2b4316642bb479df3e9070bbf5a678862d38680d8509381b982deaa484c', now(), FALSE),
+       (3, 'queues of schedules', '00b158b7617abd67bf778a9727b3dcaae3c95619e6f6b24728ade105e91ea8d1', now(), FALSE),
+       (4, 'archive', 'f7da77b234c81cb456af23e6665320dd7e4c2dd810a280637bac5c53b75dbf20', now(), FALSE),
+       (5, 'permits', '95cd4937679f5b1928251b56b4fc11fb02a0265246e0d2cc96609f6b52da0892', now(), FALSE),
+       (6, 'job log', 'f8a72c6cb544368a7d7f309e9f5cd03e9528c46a6cd47efe0efdd93fd954fa97', now(), FALSE);

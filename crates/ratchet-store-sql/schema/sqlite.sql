@@ -75,12 +75,13 @@ CREATE TABLE scheduler_job_queue (
     last_error         TEXT,
     updated_at         INTEGER NOT NULL,
     flow               INTEGER NOT NULL DEFAULT 0,
-    waits_for          INTEGER NOT NULL DEFAULT 0
+    waits_for          INTEGER NOT NULL DEFAULT 0,
+    resource           TEXT    NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 
--- The claim: one range per lane (probation, queue, kind, priority), read in claim order, so that its cost does not
+-- The claim: one range per lane (probation, resource, queue, kind, priority), read in claim order, so that its cost does not
 -- depend on how many jobs wait, here or in lanes that nobody asks for.
-CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, queue, kind, priority, scheduled_time, job_id)
+CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, resource, queue, kind, priority, scheduled_time, job_id)
     WHERE status = 'PENDING' AND deferred = 0;
 -- Deferred jobs, to find those whose time has come; these are marked and go over to the claim index, where their place
 -- is that of their first due time. Other jobs cost nothing.
@@ -126,6 +127,28 @@ CREATE TABLE scheduler_idempotency_key (
     original_job_id BLOB    NOT NULL,
     reserved_at     INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- How many jobs that name a resource may run at once.
+CREATE TABLE scheduler_resource_limit (
+    resource_name  TEXT    NOT NULL PRIMARY KEY,
+    max_concurrent INTEGER NOT NULL,
+    retry_delay_us INTEGER NOT NULL,
+    by_hand        INTEGER NOT NULL DEFAULT 0,
+    updated_at     INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- One row per attempt that runs with a resource, from its claim until its handler has ended.
+CREATE TABLE scheduler_resource_permit (
+    job_id        BLOB    NOT NULL,
+    version       INTEGER NOT NULL,
+    resource_name TEXT    NOT NULL,
+    node_id       BLOB    NOT NULL,
+    acquired_at   INTEGER NOT NULL,
+    PRIMARY KEY (job_id, version)
+) WITHOUT ROWID;
+
+CREATE INDEX idx_permit_resource ON scheduler_resource_permit (resource_name, node_id);
+CREATE INDEX idx_permit_node ON scheduler_resource_permit (node_id);
 
 -- Queues that somebody has paused or resumed.
 CREATE TABLE scheduler_queue (
@@ -180,6 +203,8 @@ CREATE TABLE scheduler_workflow_condition (
 ) WITHOUT ROWID;
 CREATE INDEX idx_condition_child ON scheduler_workflow_condition (child_job_id, parent_job_id);
 CREATE INDEX idx_condition_workflow ON scheduler_workflow_condition (workflow_id, definition_order);
+-- The edges that are not decided. As many as jobs wait.
+CREATE INDEX idx_condition_open ON scheduler_workflow_condition (workflow_id) WHERE status = 'OPEN';
 
 -- How far a batch is; the job of the same id stands for it.
 CREATE TABLE scheduler_batch (
@@ -212,9 +237,10 @@ CREATE TABLE scheduler_signal_wait (
     rejection_reason TEXT,
     delivered_by     TEXT,
     delivered_at     INTEGER,
-    delivery_id      BLOB
+    delivery_id      BLOB,
+    ended            INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
-CREATE INDEX idx_signal_key ON scheduler_signal_wait (signal_key, job_id) WHERE delivered_at IS NULL;
+CREATE INDEX idx_signal_key ON scheduler_signal_wait (signal_key, job_id) WHERE delivered_at IS NULL AND ended = 0;
 CREATE INDEX idx_signal_expiry ON scheduler_signal_wait (expires_at) WHERE delivered_at IS NULL;
 
 -- One row for each key that is waited for or was signalled: who delivers and who begins to wait meet at its lock. A signal
@@ -265,6 +291,85 @@ CREATE TABLE scheduler_recurring_job_archive (
 );
 CREATE INDEX idx_recurring_archived ON scheduler_recurring_job_archive (archived_at);
 
+-- Jobs that ended long ago: what they were, what became of them, their last attempts and their signals. A table of its
+-- own, so that what is looked at seldom makes nothing slower that is looked at often.
+CREATE TABLE scheduler_job_archive (
+    job_id                BLOB    NOT NULL PRIMARY KEY,
+    kind                  TEXT    NOT NULL,
+    queue                 TEXT    NOT NULL,
+    job_type              TEXT    NOT NULL,
+    priority              INTEGER NOT NULL,
+    payload               TEXT    NOT NULL,
+    params                TEXT,
+    tags                  TEXT,
+    max_retries           INTEGER NOT NULL,
+    backoff_policy        TEXT    NOT NULL,
+    backoff_param_us      INTEGER NOT NULL,
+    timeout_us            INTEGER,
+    resource_name         TEXT,
+    caller_principal      TEXT,
+    idempotency_key       TEXT,
+    business_key          TEXT,
+    on_success            TEXT,
+    on_failure            TEXT,
+    origin                TEXT,
+    created_at            INTEGER NOT NULL,
+    version               INTEGER NOT NULL,
+    depends_on            BLOB,
+    superseded_by         BLOB,
+    terminal_status       TEXT    NOT NULL,
+    terminal_error        TEXT,
+    total_attempts        INTEGER NOT NULL,
+    crash_count           INTEGER NOT NULL,
+    scheduled_time        INTEGER NOT NULL,
+    terminated_at         INTEGER NOT NULL,
+    execution_start_time  INTEGER,
+    execution_end_time    INTEGER,
+    execution_duration_us INTEGER,
+    queue_wait_us         INTEGER,
+    job_result            TEXT,
+    flow                  INTEGER NOT NULL,
+    workflow_id           BLOB,
+    step_name             TEXT,
+    release_delay_us      INTEGER,
+    canceled_because      BLOB,
+    archived_at           INTEGER NOT NULL,
+    attempts              TEXT,
+    signal_wait           TEXT
+);
+-- Lists, newest first.
+CREATE INDEX idx_archive_status ON scheduler_job_archive (terminal_status, job_id);
+CREATE INDEX idx_archive_business_key ON scheduler_job_archive (business_key, job_id) WHERE business_key IS NOT NULL;
+CREATE INDEX idx_archive_depends_on ON scheduler_job_archive (depends_on, job_id) WHERE depends_on IS NOT NULL;
+CREATE INDEX idx_archive_principal ON scheduler_job_archive (caller_principal, job_id) WHERE caller_principal IS NOT NULL;
+-- What has been here long enough to be deleted.
+CREATE INDEX idx_archive_age ON scheduler_job_archive (archived_at);
+
+-- Archived jobs by tag.
+CREATE TABLE scheduler_job_archive_tag (
+    tag    TEXT NOT NULL,
+    job_id BLOB NOT NULL,
+    PRIMARY KEY (tag, job_id)
+) WITHOUT ROWID;
+
+-- Jobs by the principal that they were submitted for. Jobs without one cost nothing.
+CREATE INDEX idx_job_principal ON scheduler_job (caller_principal, job_id) WHERE caller_principal IS NOT NULL;
+
+-- What handlers wrote down: one row per line, found by job. Old lines are found by the ids of their jobs, which tell when those
+-- were made; an index by time would have to take in every line. Levels: 1 trace, 2 debug, 3 info, 4 warn, 5 error.
+CREATE TABLE scheduler_job_log (
+    job_id    BLOB    NOT NULL,
+    version   INTEGER NOT NULL,
+    seq       INTEGER NOT NULL,
+    attempt   INTEGER NOT NULL,
+    level     INTEGER NOT NULL,
+    node_id   BLOB    NOT NULL,
+    logged_at INTEGER NOT NULL,
+    message   TEXT    NOT NULL,
+    fields    TEXT,
+    PRIMARY KEY (job_id, version, seq)
+) WITHOUT ROWID;
+
 -- Which steps of the schema this database has.
 CREATE TABLE ratchet_schema_version (
     version     INTEGER NOT NULL PRIMARY KEY,
@@ -277,4 +382,8 @@ INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, 
 VALUES (1, 'jobs', '415dbfc36f8379f0b9deb990a34edd00679e55aab05deb4b81f9e556fc10f429', 0, 0);
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
 VALUES (2, 'node vitals', 'b79197e1aa2bd6e6e418558e08711e8a684312bd6bcbbfa4c56565a1d97241ec', 0, 0),
-       (3, 'composition', 'a879ac6fd85ac99e660ea5b0ef0d504c52ab9a0db5f51af438ac9d3b79caa0bc', 0, 0);
+       (3, 'composition', 'a879ac6fd85ac99e660ea5b0ef0d504c52ab9a0db5f51af438ac9d3b79caa0bc', 0, 0),
+       (4, 'queues of schedules', '0033df28a06c51a1c5b5ff2bfc25a3c8cf83608e00b65bef3de2bc6d889bb766', 0, 0),
+       (5, 'archive', '6f0e53d56795ad4902012dbba82b8421e512a070df219891f76ebf29f2ef7512', 0, 0),
+       (6, 'permits', '1fea7d2c407f470c8e6dd7ef7c86cb804c1c31ba5f4b024a1e73ee98c698ee7c', 0, 0),
+       (7, 'job log', 'aa01e2294be4159d2a22b283cf09baad346cbc79c1931dea88a8745d738777cb', 0, 0);

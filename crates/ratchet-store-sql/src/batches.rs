@@ -18,6 +18,7 @@ use crate::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
     STORE_BATCHES,
+    WAITS_FOR_CHILDREN,
     LOCK_BATCH,
     GROW,
     SEAL,
@@ -91,6 +92,8 @@ pub async fn extend_carefully(
     // All of them are there: the answer to an earlier call was lost, and the batch may have been sealed since.
     if stored > 0 || children.is_empty() {
         grow(conn, id, stored).await?;
+    } else if tally::lock(conn, &[id]).await?.is_empty() {
+        return Err(StoreError::new(ErrorKind::NotFound, DOING_EXTEND, no_batch(id)));
     }
     Ok(submitted)
 }
@@ -219,14 +222,23 @@ pub async fn list(conn: &mut dyn Conn, after: Option<JobCursor>, limit: usize) -
     Ok(Page { items, next })
 }
 
-/// Locks the batch that a job stands for, if it stands for one, before the job itself: whoever counts the last child
+/// Locks the batch that a job stands for and waits for, if it does, before the job itself: whoever counts the last child
 /// takes them in this order.
+///
+/// Once the job waits no more nobody counts, and whoever ends it takes the job first. So this looks before it locks. If the
+/// job is released, claimed and ended between the two, the database may have to choose one, which is tried again.
 pub(crate) async fn lock_first(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {
-    if conn.texts().dialect().locks_rows() {
+    if conn.texts().dialect().locks_rows() && conn.row(&WAITS_FOR_CHILDREN, vec![id.into()]).await?.is_some() {
         conn.row(&LOCK_BATCH, vec![id.into()]).await?;
     }
     Ok(())
 }
+
+const WAITS_FOR_CHILDREN: Stmt = Stmt::shared(
+    "looking whether a job waits for a batch",
+    "SELECT b.batch_id AS batch_id FROM scheduler_batch b JOIN scheduler_job_queue q ON q.job_id = b.batch_id \
+     WHERE b.batch_id = ? AND q.status = /*state:waiting*/",
+);
 
 const LOCK_BATCH: Stmt = Stmt::shared(
     "locking a batch before its job",

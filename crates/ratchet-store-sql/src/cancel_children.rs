@@ -16,8 +16,7 @@ use crate::stmt::Stmt;
 use crate::tally::{self, Tallies};
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] =
-    &[CANCELING_BATCHES, IS_CANCELING, LIVE_CHILDREN, LOCK_LIVE_CHILDREN, CANCELED_ALL];
+pub(crate) const STATEMENTS: &[Stmt] = &[CANCELING_BATCHES, IS_CANCELING, CHILDREN, LOCK_LIVE_CHILDREN, CANCELED_ALL];
 
 const CANCELING_BATCHES: Stmt = Stmt::shared(
     "looking for batches that are being cancelled",
@@ -35,7 +34,8 @@ const IS_CANCELING: Stmt = Stmt::shared(
     "SELECT batch_id FROM scheduler_batch WHERE batch_id = ? AND canceling = /*yes*/",
 );
 
-/// Cancels up to `limit` live children of a batch after `after`; their rows first, then the batch's, as settling does.
+/// Looks at up to `limit` children of a batch after `after` and cancels those that are live; their rows first, then the
+/// batch's, as settling does.
 pub async fn cancel_children(
     conn: &mut dyn Conn,
     id: JobId,
@@ -46,9 +46,15 @@ pub async fn cancel_children(
         return Ok(CanceledChildren::default());
     }
     let after = Value::Id(Some(after.map_or_else(uuid::Uuid::nil, |after| after.0)));
-    let rows = conn.rows(&LIVE_CHILDREN, vec![id.into(), after, Value::count(limit)]).await?;
-    let ids = rows.iter().map(|row| row.fields().job_id("job_id")).collect::<Result<Vec<_>, _>>()?;
-    let next = ids.last().copied().filter(|_| ids.len() == limit);
+    let rows = conn.rows(&CHILDREN, vec![id.into(), after, Value::count(limit + 1)]).await?;
+    let mut ids = Vec::with_capacity(rows.len());
+    let mut next = None;
+    for row in &rows[..rows.len().min(limit)] {
+        let mut fields = row.fields();
+        let (child, is_live) = (fields.job_id("job_id")?, fields.opt_id("live_id")?.is_some());
+        next = Some(child).filter(|_| rows.len() > limit);
+        ids.extend(is_live.then_some(child));
+    }
     if conn.texts().dialect().locks_rows() {
         conn.rows_in(&LOCK_LIVE_CHILDREN, &[], &ids).await?;
     }
@@ -100,14 +106,17 @@ async fn cancel(conn: &mut dyn Conn, batch: JobId, jobs: &[&JobRecord]) -> Resul
     Ok(followed)
 }
 
-const LIVE_CHILDREN: Stmt = Stmt::shared(
-    "looking for live children of a batch",
-    "SELECT j.job_id AS job_id FROM scheduler_job j JOIN scheduler_job_queue q ON q.job_id = j.job_id \
+// Children are counted, not those of them that live: a portion of a large batch costs the same when nearly all have ended.
+const CHILDREN: Stmt = Stmt::shared(
+    "looking for children of a batch",
+    "SELECT j.job_id AS job_id, q.job_id AS live_id FROM scheduler_job j \
+     LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id \
      WHERE j.depends_on = ? AND j.job_id > ? ORDER BY j.job_id LIMIT ?",
 )
 .mysql(
-    "SELECT c.job_id AS job_id FROM scheduler_job_child c STRAIGHT_JOIN scheduler_job_queue q FORCE INDEX (PRIMARY) \
-     ON q.job_id = c.job_id WHERE c.parent_id = ? AND c.job_id > ? ORDER BY c.job_id LIMIT ?",
+    "SELECT c.job_id AS job_id, q.job_id AS live_id FROM scheduler_job_child c \
+     LEFT JOIN scheduler_job_queue q FORCE INDEX (PRIMARY) ON q.job_id = c.job_id \
+     WHERE c.parent_id = ? AND c.job_id > ? ORDER BY c.job_id LIMIT ?",
 );
 
 const LOCK_LIVE_CHILDREN: Stmt = Stmt::shared(

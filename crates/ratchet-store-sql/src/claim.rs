@@ -1,6 +1,6 @@
 //! Taking jobs to run them.
 //!
-//! A lane is what the claim index keeps together: (probation, queue, kind, priority). Within a lane the oldest job comes
+//! A lane is what the claim index keeps together: (probation, resource, queue, kind, priority). Within a lane the oldest job comes
 //! first and has the highest boost, so a claim is the merge of the lanes' beginnings, and it is exact. Lanes that nobody
 //! asks for (unknown kinds, paused queues) are never read.
 
@@ -17,6 +17,7 @@ use crate::inputs::add_inputs;
 use crate::lane::{Lane, lanes};
 use crate::lane_heads::keep_best;
 use crate::merge::Merge;
+use crate::permits::{self, Permits};
 use crate::read::{self, claimed_columns};
 use crate::row::Row;
 use crate::stmt::Stmt;
@@ -45,21 +46,26 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         // Nothing to ask for, but a node that is dead is told so all the same.
         return if is_alive(conn, request.node).await? { Ok(Vec::new()) } else { Err(not_alive(request.node)) };
     }
-    keep_best(conn, request, &mut wanted).await?;
-    let mut gate = look(conn, request, &mut wanted).await?;
+    let mut gate = look_at_best(conn, request, &mut wanted).await?;
     if gate.deferred_due {
         promote(conn, gate.now).await?;
         wanted = lanes(request, false);
-        keep_best(conn, request, &mut wanted).await?;
-        gate = look(conn, request, &mut wanted).await?;
+        gate = look_at_best(conn, request, &mut wanted).await?;
+    }
+    let mut permits = Permits::default();
+    let mut more = Vec::new();
+    if gate.limited_wait {
+        more = permits::open_lanes(conn, request, false, &mut permits).await?;
     }
     if gate.probation_waits && request.probation {
-        let mut on_probation = lanes(request, true);
-        keep_best(conn, request, &mut on_probation).await?;
-        gate.now = look(conn, request, &mut on_probation).await?.now;
-        wanted.append(&mut on_probation);
+        more.append(&mut lanes(request, true));
+        more.append(&mut permits::open_lanes(conn, request, true, &mut permits).await?);
     }
-    let mut merge = Merge::new(request, wanted, gate.now);
+    if !more.is_empty() {
+        gate.now = look_at_best(conn, request, &mut more).await?.now;
+        wanted.append(&mut more);
+    }
+    let mut merge = Merge::new(request, wanted, gate.now, permits);
     let mut claimed = Vec::new();
     for _ in 0..ROUNDS_MAX {
         let picked = merge.pick(conn).await?;
@@ -76,6 +82,7 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         }
         merge.give_back(&taken.lost);
     }
+    permits::take(conn, &claimed).await?;
     add_inputs(conn, &mut claimed).await?;
     add_signals(conn, &mut claimed).await?;
     Ok(claimed)
@@ -125,6 +132,18 @@ struct Gate {
     now: Timestamp,
     deferred_due: bool,
     probation_waits: bool,
+    /// Whether jobs wait that need a permit, and are not on probation.
+    limited_wait: bool,
+}
+
+/// Looks at the lanes that a claim can need.
+async fn look_at_best(
+    conn: &mut dyn Conn,
+    request: &ClaimRequest,
+    lanes: &mut Vec<Lane<'_>>,
+) -> Result<Gate, StoreError> {
+    keep_best(conn, request, lanes).await?;
+    look(conn, request, lanes).await
 }
 
 /// What a look asks besides the jobs, up to the tables of the question; `$more` is a further column, `$deferred` and `$claim`
@@ -133,7 +152,7 @@ macro_rules! gate {
     ($more:literal, $deferred:literal, $claim:literal) => {
         concat!(
             "SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probation_waits AS probation_waits, \
-             h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id",
+             g.limited_wait AS limited_wait, h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id",
             $more,
             " FROM (SELECT /*now*/ AS now, \
              EXISTS (SELECT 1 FROM scheduler_node WHERE node_id = ? AND dead_at IS NULL) AS alive, \
@@ -142,7 +161,11 @@ macro_rules! gate {
             " WHERE status = /*state:pending*/ AND deferred = /*yes*/ AND deferred_until <= /*now*/) AS deferred_due, \
              EXISTS (SELECT 1 FROM scheduler_job_queue ",
             $claim,
-            " WHERE status = /*state:pending*/ AND probation = /*yes*/ AND deferred = /*no*/) AS probation_waits) AS g "
+            " WHERE status = /*state:pending*/ AND probation = /*yes*/ AND deferred = /*no*/) AS probation_waits, \
+             EXISTS (SELECT 1 FROM scheduler_job_queue ",
+            $claim,
+            " WHERE status = /*state:pending*/ AND probation = /*no*/ AND deferred = /*no*/ AND resource > '') \
+             AS limited_wait) AS g "
         )
     };
 }
@@ -158,7 +181,7 @@ const LOOK: Stmt = Stmt::shared(
         gate!("", "", ""),
         "LEFT JOIN (/*union*/SELECT * FROM (SELECT CAST(? AS INTEGER) AS lane, scheduled_time, job_id \
          FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-         AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
+         AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
          ORDER BY scheduled_time, job_id \
          LIMIT CASE WHEN EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = ? AND p.paused = /*yes*/) \
          THEN 0 ELSE ? END) AS u/*end*/) AS h ON 1 = 1"
@@ -171,14 +194,16 @@ const LOOK: Stmt = Stmt::shared(
      EXISTS (SELECT 1 FROM scheduler_job_queue q WHERE q.status = /*state:pending*/ AND q.deferred \
      AND q.deferred_until <= t.now) AS deferred_due, \
      EXISTS (SELECT 1 FROM scheduler_job_queue q WHERE q.status = /*state:pending*/ AND q.probation \
-     AND NOT q.deferred) AS probation_waits FROM t) \
+     AND NOT q.deferred) AS probation_waits, \
+     EXISTS (SELECT 1 FROM scheduler_job_queue q WHERE q.status = /*state:pending*/ AND NOT q.probation \
+     AND NOT q.deferred AND q.resource > '') AS limited_wait FROM t) \
      SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probation_waits AS probation_waits, \
-     h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id FROM g LEFT JOIN LATERAL (\
+     g.limited_wait AS limited_wait, h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id FROM g LEFT JOIN LATERAL (\
      SELECT l.lane, u.scheduled_time, u.job_id \
-     FROM unnest(?::bigint[], ?::boolean[], ?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[]) \
-     AS l (lane, probation, queue, kind, priority, unless_paused, most) CROSS JOIN LATERAL (\
+     FROM unnest(?::bigint[], ?::boolean[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[]) \
+     AS l (lane, probation, resource, queue, kind, priority, unless_paused, most) CROSS JOIN LATERAL (\
      SELECT q.scheduled_time, q.job_id FROM scheduler_job_queue q \
-     WHERE q.status = /*state:pending*/ AND NOT q.deferred AND q.probation = l.probation AND q.queue = l.queue \
+     WHERE q.status = /*state:pending*/ AND NOT q.deferred AND q.probation = l.probation AND q.resource = l.resource AND q.queue = l.queue \
      AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= g.now \
      ORDER BY q.scheduled_time, q.job_id LIMIT l.most) u \
      WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = l.unless_paused AND p.paused)) h ON TRUE",
@@ -192,7 +217,7 @@ const LOOK: Stmt = Stmt::shared(
     "LEFT JOIN (/*union*/(SELECT ? AS lane, scheduled_time, job_id \
      FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
+     AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
      ORDER BY scheduled_time, job_id LIMIT ?)/*end*/) AS h ON 1 = 1"
 ));
 
@@ -217,7 +242,7 @@ async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>
             values.push(Value::count(limit_of(lane)));
         })
         .await?;
-    let mut gate = Gate { now: Timestamp::MIN, deferred_due: false, probation_waits: false };
+    let mut gate = Gate { now: Timestamp::MIN, deferred_due: false, probation_waits: false, limited_wait: false };
     let mut paused: Option<Vec<String>> = None;
     for row in &rows {
         let mut fields = row.fields();
@@ -227,6 +252,7 @@ async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>
         }
         gate.deferred_due |= fields.bool("deferred_due")?;
         gate.probation_waits |= fields.bool("probation_waits")?;
+        gate.limited_wait |= fields.bool("limited_wait")?;
         let lane = fields.opt_int("lane")?;
         let (scheduled_time, id) = (fields.opt_time("scheduled_time")?, fields.opt_job_id("job_id")?);
         let lane = lane.and_then(|lane| usize::try_from(lane).ok()).and_then(|lane| lanes.get_mut(lane));

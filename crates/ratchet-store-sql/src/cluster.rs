@@ -9,6 +9,7 @@ use ratchet_core::store::{Orphans, Progress, Running};
 use ratchet_core::{ErrorKind, JobId, JsonText, NodeId, NodeName, StoreError};
 
 use crate::conn::Conn;
+use crate::permits;
 use crate::read;
 use crate::stmt::Stmt;
 use crate::submit::all_stored;
@@ -62,7 +63,7 @@ const DEREGISTER: Stmt = Stmt::shared("deregistering a node", "DELETE FROM sched
 /// Removes a node that ends well.
 pub async fn deregister(conn: &mut dyn Conn, node: NodeId) -> Result<(), StoreError> {
     conn.run(&DEREGISTER, vec![node.into()]).await?;
-    Ok(())
+    permits::end_of_nodes(conn, &[node]).await
 }
 
 const BEAT: Stmt = Stmt::shared(
@@ -205,6 +206,7 @@ pub async fn orphans(
     let jobs = read::running(conn, &ids).await?;
     let empty = node_ids(conn, &EMPTY_DEAD_NODES, vec![]).await?;
     conn.run_in(&REMOVE_NODES, &[], &empty).await?;
+    permits::end_of_nodes(conn, &empty).await?;
     Ok(Orphans { declared_dead, jobs })
 }
 

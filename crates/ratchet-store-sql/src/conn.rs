@@ -17,6 +17,11 @@ pub trait Conn: Send {
     /// The statements in this connection's dialect.
     fn texts(&self) -> &Texts;
 
+    /// Whether the transaction is a caller's own, whose isolation is the caller's choice.
+    fn is_callers(&self) -> bool {
+        false
+    }
+
     /// Runs a statement and says how many rows it changed; `doing` is for the error.
     async fn execute(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError>;
 

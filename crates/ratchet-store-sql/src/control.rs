@@ -2,6 +2,7 @@
 
 use ratchet_core::flow::{End, Waiting, retry_event};
 use ratchet_core::record::Timing;
+use ratchet_core::recurring::leaves_its_place;
 use ratchet_core::store::{Replacement, Transitioned};
 use ratchet_core::transition::{self, Place};
 use ratchet_core::{
@@ -15,12 +16,14 @@ use crate::conn::Conn;
 use crate::dialect::Dialect;
 use crate::edges;
 use crate::follow::follow;
+use crate::job_log;
 use crate::read::{find_by_business_key, find_by_idempotency_key, find_one};
 use crate::revive::revive;
 use crate::settle::{Finished, finish, record_attempts};
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::tally::{self, Tallies};
+use crate::untold::untold;
 use crate::value::{Value, micros};
 use crate::waits;
 
@@ -78,6 +81,9 @@ pub async fn resume(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitione
 /// Gives a failed job a new life.
 pub async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
     let Some(mut step) = Step::of(conn, id, Event::Retry).await? else { return Ok(None) };
+    if let Some(problem) = untold(conn, [&step.job]).await?.remove(&id) {
+        return Err(StoreError::new(ErrorKind::Conflict, "retrying a job", problem));
+    }
     if step.job.flow.has(Flow::SIGNAL) {
         // It must not run without: it waits again, unless its signal has come meanwhile.
         let waiting = Waiting { waits_for: 1, flow: step.job.flow };
@@ -152,7 +158,7 @@ pub async fn replace(conn: &mut dyn Conn, old: JobId, new: &NewJob) -> Result<Re
     }
 }
 
-/// Deletes a terminal job with its tags, attempts and alerts; `false` if there is none.
+/// Deletes a terminal job with its tags, attempts, alerts and log; `false` if there is none.
 pub async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
     lock(conn, id).await?;
     let Some(job) = find_one(conn, id).await? else { return Ok(false) };
@@ -164,10 +170,17 @@ pub async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> 
         let problem = format!("job {child} is live and waits for it or has its input from it; let that end first");
         return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
     }
+    if !job.flow.is_none()
+        && let Some(child) = edges::needed_again_by(conn, id).await?
+    {
+        let problem = format!("job {child} needs it if it is retried; delete that first");
+        return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
+    }
     let tags: Vec<&str> = job.spec.tags.iter().map(ratchet_core::Tag::as_str).collect();
     conn.run_in(&DELETE_TAGS, &[id.into()], &tags).await?;
     conn.run(&DELETE_ATTEMPTS, vec![id.into()]).await?;
     conn.run(&DELETE_ALERTS, vec![id.into()]).await?;
+    job_log::delete(conn, id).await?;
     if !job.flow.is_none() {
         edges::delete(conn, id).await?;
         waits::delete(conn, id).await?;
@@ -257,7 +270,7 @@ async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreErr
     };
     finish(conn, &[finished]).await?;
     let mut followed = Vec::new();
-    if job.flow.has(Flow::DEPENDANTS) {
+    if job.flow.has(Flow::DEPENDANTS) && !leaves_its_place(job.job_type, step.from) {
         followed = follow(conn, &[End { id: job.id, state: step.to.state(), result: None }]).await?;
     }
     if job.flow.has(Flow::BATCH) {
@@ -316,8 +329,8 @@ const BEGIN_AGAIN: Stmt = Stmt::shared(
 const QUEUE_AGAIN: Stmt = Stmt::shared(
     "queueing a job again",
     "INSERT INTO scheduler_job_queue (job_id, status, paused_from_status, queue, kind, priority, scheduled_time, \
-     business_key, version, attempts, crash_count, last_error, flow, waits_for, updated_at) \
-     VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, ?, /*now*/)",
+     business_key, version, attempts, crash_count, last_error, flow, waits_for, resource, updated_at) \
+     VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, ?, ?, /*now*/)",
 );
 
 async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -> Result<(), StoreError> {
@@ -338,6 +351,7 @@ async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -
         Value::count(job.flow.at_rest().bits()),
         // For its signal: what else it waited for does not hold up a retry.
         Value::count(u8::from(step.to.state() == JobState::Waiting)),
+        submit::resource_of(&job.spec),
     ];
     conn.run(&QUEUE_AGAIN, values).await?;
     Ok(())

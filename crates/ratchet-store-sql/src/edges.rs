@@ -5,13 +5,28 @@ use ratchet_core::flow::{Condition, Edge, EdgeState};
 use ratchet_core::{ErrorKind, InvalidInput, JobId, StoreError};
 
 use crate::conn::Conn;
+use crate::dialect::Dialect;
 use crate::read::json_of;
 use crate::row::Row;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] =
-    &[STORE_EDGES, EDGES_FROM, EDGES_OF_WORKFLOWS, DECIDE_EDGES, NEEDED_BY, DELETE_EDGES_FROM, DELETE_EDGES_TO];
+pub(crate) const STATEMENTS: &[Stmt] = &[
+    STORE_EDGES,
+    EDGES_FROM,
+    EDGES_TO,
+    LATEST_EDGES_FROM,
+    LATEST_OPEN_EDGES,
+    ISOLATION,
+    EDGES_OF_WORKFLOWS,
+    OPEN_EDGES_OF_WORKFLOWS,
+    STILL_OPEN,
+    DECIDE_EDGES,
+    NEEDED_BY,
+    NEEDED_AGAIN_BY,
+    DELETE_EDGES_FROM,
+    DELETE_EDGES_TO,
+];
 
 const STORE_EDGES: Stmt = Stmt::shared(
     "storing the edges of workflows",
@@ -66,6 +81,62 @@ pub async fn from(conn: &mut dyn Conn, parents: &[JobId]) -> Result<Vec<Edge>, S
     Ok(edges)
 }
 
+const EDGES_TO: Stmt = Stmt::shared("reading the edges to jobs", edges!("child_job_id /*any*/"));
+
+/// The edges that lead to jobs.
+pub(crate) async fn to(conn: &mut dyn Conn, children: &[JobId]) -> Result<Vec<Edge>, StoreError> {
+    conn.rows_in(&EDGES_TO, &[], children).await?.iter().map(edge_of).collect()
+}
+
+// A caller's transaction on MySQL may be REPEATABLE READ, where only a locking read sees what was committed since it began:
+// a fire that waits for this job, a step that was brought back. Not otherwise: in a cascade these locks would go against the
+// order of all others.
+const LATEST_EDGES_FROM: Stmt =
+    Stmt::only_mysql("reading the latest edges from jobs", edges!("parent_job_id /*any*/ FOR UPDATE"));
+
+const LATEST_OPEN_EDGES: Stmt = Stmt::only_mysql(
+    "reading the latest open edges of workflows",
+    edges!("workflow_id /*any*/ AND status = 'OPEN' FOR UPDATE"),
+);
+
+const ISOLATION: Stmt = Stmt::only_postgres(
+    "asking for the isolation of a transaction",
+    "SELECT current_setting('transaction_isolation') AS isolation",
+);
+
+/// The edges that begin at jobs that have just ended; in a caller's transaction the latest, whatever its isolation.
+///
+/// # Errors
+/// [`Invalid`](ErrorKind::Invalid) in a caller's transaction on PostgreSQL that does not see what was committed since it
+/// began: there is no way to see it then.
+pub(crate) async fn from_ended(conn: &mut dyn Conn, parents: &[JobId]) -> Result<Vec<Edge>, StoreError> {
+    if !conn.is_callers() {
+        return from(conn, parents).await;
+    }
+    match conn.texts().dialect() {
+        Dialect::Sqlite => from(conn, parents).await,
+        Dialect::Mysql => {
+            let rows = conn.rows_in(&LATEST_EDGES_FROM, &[], parents).await?;
+            rows.iter().map(edge_of).collect()
+        }
+        Dialect::Postgres => {
+            let row = conn.row(&ISOLATION, vec![]).await?;
+            let isolation = row.as_ref().map(|row| row.fields().text("isolation").map(str::to_owned)).transpose()?;
+            match isolation.as_deref() {
+                Some("read committed") | None => from(conn, parents).await,
+                Some(other) => {
+                    let problem = format!(
+                        "other jobs wait for this one, and your transaction is {}, which does not see those that came \
+                         since it began; complete it in a transaction that is READ COMMITTED",
+                        other.to_ascii_uppercase()
+                    );
+                    Err(StoreError::new(ErrorKind::Invalid, "completing a job in its handler's transaction", problem))
+                }
+            }
+        }
+    }
+}
+
 const EDGES_OF_WORKFLOWS: Stmt = Stmt::shared("reading the edges of workflows", edges!("workflow_id /*any*/"));
 
 /// All edges of workflows, in the order of their definition.
@@ -74,6 +145,27 @@ pub async fn of_workflows(conn: &mut dyn Conn, workflows: &[JobId]) -> Result<Ve
     let mut edges = rows.iter().map(edge_of).collect::<Result<Vec<_>, _>>()?;
     edges.sort_by_key(|edge| (edge.workflow, edge.order));
     Ok(edges)
+}
+
+const OPEN_EDGES_OF_WORKFLOWS: Stmt =
+    Stmt::shared("reading the open edges of workflows", edges!("workflow_id /*any*/ AND status = 'OPEN'"));
+
+/// The edges of workflows that are not decided: all that can still follow from anything.
+pub(crate) async fn open_of_workflows(conn: &mut dyn Conn, workflows: &[JobId]) -> Result<Vec<Edge>, StoreError> {
+    let latest = conn.is_callers() && conn.texts().dialect() == Dialect::Mysql;
+    let stmt = if latest { LATEST_OPEN_EDGES } else { OPEN_EDGES_OF_WORKFLOWS };
+    conn.rows_in(&stmt, &[], workflows).await?.iter().map(edge_of).collect()
+}
+
+const STILL_OPEN: Stmt = Stmt::shared(
+    "looking for jobs with open edges to them",
+    "SELECT child_job_id FROM scheduler_workflow_condition WHERE child_job_id /*any*/ AND status = 'OPEN'",
+);
+
+/// Which of these jobs have something before them that has not ended.
+pub(crate) async fn still_open(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+    let rows = conn.rows_in(&STILL_OPEN, &[], ids).await?;
+    rows.iter().map(|row| row.fields().job_id("child_job_id")).collect()
 }
 
 fn edge_of(row: &Row) -> Result<Edge, StoreError> {
@@ -135,6 +227,22 @@ const NEEDED_BY: Stmt = Stmt::shared(
 /// A live job that waits for this one or has its input from it.
 pub(crate) async fn needed_by(conn: &mut dyn Conn, id: JobId) -> Result<Option<JobId>, StoreError> {
     let row = conn.row(&NEEDED_BY, vec![id.into()]).await?;
+    row.map(|row| row.fields().job_id("child_job_id")).transpose()
+}
+
+// The next fire of a schedule takes nothing from the one before.
+const NEEDED_AGAIN_BY: Stmt = Stmt::shared(
+    "looking for jobs that need one when they are retried",
+    "SELECT e.child_job_id AS child_job_id FROM scheduler_workflow_condition e \
+     JOIN scheduler_job j ON j.job_id = e.child_job_id LEFT JOIN scheduler_job c ON c.job_id = j.canceled_because \
+     WHERE e.parent_job_id = ? AND e.condition_type <> 'ENDED' AND (j.terminal_status = /*state:failed*/ \
+     OR (j.terminal_status = /*state:canceled*/ AND c.job_id <> e.parent_job_id \
+     AND (c.terminal_status IS NULL OR c.terminal_status = /*state:failed*/))) LIMIT 1",
+);
+
+/// A job that needs this one when it is retried, or when the one is that had cancelled it.
+pub(crate) async fn needed_again_by(conn: &mut dyn Conn, id: JobId) -> Result<Option<JobId>, StoreError> {
+    let row = conn.row(&NEEDED_AGAIN_BY, vec![id.into()]).await?;
     row.map(|row| row.fields().job_id("child_job_id")).transpose()
 }
 

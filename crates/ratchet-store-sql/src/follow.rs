@@ -31,23 +31,23 @@ pub(crate) const STATEMENTS: &[Stmt] = &[LOCK_CHILDREN, LOCK_ENDED_CHILDREN, COU
 /// the order of their keys among the children of one call.
 pub(crate) async fn follow(conn: &mut dyn Conn, ends: &[End<'_>]) -> Result<Vec<Followed>, StoreError> {
     let ids: Vec<JobId> = ends.iter().map(|end| end.id).collect();
-    let edges = edges::from(conn, &ids).await?;
+    let edges = edges::from_ended(conn, &ids).await?;
     if edges.is_empty() {
         return Ok(Vec::new());
     }
     let mut rows = HashMap::new();
     lock(conn, &edges, &mut rows).await?;
-    let done = consequences(ends, &edges, &waiting(&rows));
+    let done = consequences(ends, &edges, &waiting(&rows), &over(&edges, &rows));
     if done.deeper.is_empty() {
         return apply(conn, done, &rows).await;
     }
-    // Jobs end by this that others wait for in turn: with the whole of the workflow it can all be told at once.
+    // Jobs end by this that others wait for in turn: with all that is open of the workflow it can all be told at once.
     let workflows: BTreeSet<JobId> = edges.iter().map(|edge| edge.workflow).collect();
     let workflows: Vec<JobId> = workflows.into_iter().collect();
-    let edges = edges::of_workflows(conn, &workflows).await?;
+    let edges = edges::open_of_workflows(conn, &workflows).await?;
     let below = below(&ids, edges);
     lock(conn, &below, &mut rows).await?;
-    apply(conn, consequences(ends, &below, &waiting(&rows)), &rows).await
+    apply(conn, consequences(ends, &below, &waiting(&rows), &over(&below, &rows)), &rows).await
 }
 
 /// Lets jobs go that have waited long enough; those that do not wait are left as they are.
@@ -67,7 +67,7 @@ pub(crate) async fn let_go(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Fol
 }
 
 /// The edges that can be reached from these jobs.
-fn below(from: &[JobId], edges: Vec<Edge>) -> Vec<Edge> {
+pub(crate) fn below(from: &[JobId], edges: Vec<Edge>) -> Vec<Edge> {
     let mut of_parent: HashMap<JobId, Vec<Edge>> = HashMap::new();
     for edge in edges {
         of_parent.entry(edge.parent).or_default().push(edge);
@@ -115,16 +115,25 @@ impl Child {
     }
 }
 
-fn waiting(rows: &HashMap<JobId, Child>) -> BTreeMap<JobId, Waiting> {
+pub(crate) fn waiting(rows: &HashMap<JobId, Child>) -> BTreeMap<JobId, Waiting> {
     let waits = |(id, child): (&JobId, &Child)| (child.state == JobState::Waiting).then_some((*id, child.waiting));
     rows.iter().filter_map(waits).collect()
+}
+
+/// The jobs at the ends of edges that are not live.
+fn over(edges: &[Edge], rows: &HashMap<JobId, Child>) -> BTreeSet<JobId> {
+    edges.iter().map(|edge| edge.child).filter(|id| !rows.contains_key(id)).collect()
 }
 
 /// Locks and reads the jobs at the ends of edges, as far as they are not yet.
 ///
 /// A job that is not live has a cold row alone. That is locked too: whoever brings it back to life has to see the edges as
 /// they are after this transaction, or this transaction the job as it is after that one.
-async fn lock(conn: &mut dyn Conn, edges: &[Edge], rows: &mut HashMap<JobId, Child>) -> Result<(), StoreError> {
+pub(crate) async fn lock(
+    conn: &mut dyn Conn,
+    edges: &[Edge],
+    rows: &mut HashMap<JobId, Child>,
+) -> Result<(), StoreError> {
     let children: BTreeSet<JobId> = edges.iter().map(|edge| edge.child).filter(|id| !rows.contains_key(id)).collect();
     let children: Vec<JobId> = children.into_iter().collect();
     read_children(conn, &children, rows).await?;

@@ -10,13 +10,17 @@ use crate::stmt::Stmt;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[READ_INPUTS];
 
+// A job that was retried long after those before it had ended finds them in the archive.
 const READ_INPUTS: Stmt = Stmt::shared(
     "reading what came of the jobs before",
     "SELECT e.child_job_id AS child_job_id, e.definition_order AS definition_order, e.status AS edge, \
-     j.job_id AS job_id, j.kind AS kind, j.step_name AS step_name, j.terminal_status AS terminal_status, \
-     j.job_result AS job_result, j.terminal_error AS terminal_error \
-     FROM scheduler_workflow_condition e JOIN scheduler_job j ON j.job_id = e.parent_job_id \
-     WHERE e.child_job_id /*any*/",
+     e.parent_job_id AS job_id, COALESCE(j.kind, a.kind) AS kind, COALESCE(j.step_name, a.step_name) AS step_name, \
+     COALESCE(j.terminal_status, a.terminal_status) AS terminal_status, \
+     COALESCE(j.job_result, a.job_result) AS job_result, \
+     COALESCE(j.terminal_error, a.terminal_error) AS terminal_error \
+     FROM scheduler_workflow_condition e LEFT JOIN scheduler_job j ON j.job_id = e.parent_job_id \
+     LEFT JOIN scheduler_job_archive a ON a.job_id = e.parent_job_id \
+     WHERE (j.job_id IS NOT NULL OR a.job_id IS NOT NULL) AND e.child_job_id /*any*/",
 );
 
 /// Adds to claims what came of the jobs that they waited for; one read for all, and none if none waited.

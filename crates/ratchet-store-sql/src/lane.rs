@@ -1,5 +1,6 @@
 //! Lanes: what the claim index keeps together.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
@@ -11,6 +12,8 @@ use crate::value::Value;
 pub(crate) struct Lane<'a> {
     pub(crate) pool: usize,
     pub(crate) probation: bool,
+    /// What its jobs need a permit for; empty if they need none.
+    pub(crate) resource: Cow<'a, str>,
     pub(crate) queue: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) priority: Priority,
@@ -23,10 +26,37 @@ pub(crate) struct Lane<'a> {
     pub(crate) merging: bool,
 }
 
-impl Lane<'_> {
+impl<'a> Lane<'a> {
+    /// A lane of which nothing has been read.
+    pub(crate) fn new(
+        pool: usize,
+        probation: bool,
+        resource: Cow<'a, str>,
+        (queue, kind, priority): (&'a str, &'a str, Priority),
+    ) -> Self {
+        Self {
+            pool,
+            probation,
+            resource,
+            queue,
+            kind,
+            priority,
+            read: VecDeque::new(),
+            last: None,
+            more: false,
+            merging: false,
+        }
+    }
+
+    /// The same for jobs that need a permit.
+    pub(crate) fn needing(&self, resource: String) -> Self {
+        Self::new(self.pool, self.probation, Cow::Owned(resource), (self.queue, self.kind, self.priority))
+    }
+
     pub(crate) fn bind(&self, values: &mut Vec<Value>) {
         values.extend([
             Value::from(self.probation),
+            (&*self.resource).into(),
             self.queue.into(),
             self.kind.into(),
             Value::count(self.priority.level()),
@@ -39,23 +69,14 @@ impl Lane<'_> {
     }
 }
 
-/// The lanes that a request asks for: those of jobs on probation, or those of all others.
+/// The lanes that a request asks for, of jobs that need no permit: those on probation, or all others.
 pub(crate) fn lanes(request: &ClaimRequest, probation: bool) -> Vec<Lane<'_>> {
     let mut lanes = Vec::new();
     for (pool_index, pool) in request.pools.iter().enumerate().filter(|(_, pool)| pool.free > 0) {
         for kind in pool.kinds.iter() {
             for priority in Priority::ALL {
-                lanes.push(Lane {
-                    pool: pool_index,
-                    probation,
-                    queue: pool.queue.as_str(),
-                    kind: kind.as_str(),
-                    priority,
-                    read: VecDeque::new(),
-                    last: None,
-                    more: false,
-                    merging: false,
-                });
+                let ends = (pool.queue.as_str(), kind.as_str(), priority);
+                lanes.push(Lane::new(pool_index, probation, Cow::Borrowed(""), ends));
             }
         }
     }

@@ -30,21 +30,10 @@ pub(crate) async fn keep_best(
     if conn.texts().dialect() != Dialect::Mysql || lanes.len() <= LANES_MANY {
         return Ok(());
     }
-    let list: Vec<_> = lanes
-        .iter()
-        .enumerate()
-        .map(|(index, lane)| json!([index, u8::from(lane.probation), lane.queue, lane.kind, lane.priority.level()]))
-        .collect();
-    let rows = conn.rows(&LANE_HEADS, vec![Value::Json(Some(json!(list).to_string().into()))]).await?;
-    let mut heads: Vec<(usize, Reverse<u64>, Timestamp)> = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let mut fields = row.fields();
-        let (index, now): (usize, Timestamp) = (fields.number("lane")?, fields.time("now")?);
-        if let (Some(head), Some(lane)) = (fields.opt_time("head")?, lanes.get(index))
-            && head <= now
-        {
-            heads.push((index, Reverse(request.boost.effective(lane.priority, head, now)), head));
-        }
+    let (now, found) = heads(conn, lanes).await?;
+    let mut heads: Vec<(usize, Reverse<u64>, Timestamp)> = Vec::with_capacity(found.len());
+    for (index, head) in found.into_iter().filter(|(_, head)| *head <= now) {
+        heads.push((index, Reverse(request.boost.effective(lanes[index].priority, head, now)), head));
     }
     heads.sort_unstable_by_key(|(_, effective, head)| (*effective, *head));
     let mut keep: HashSet<usize> = HashSet::new();
@@ -69,14 +58,40 @@ pub(crate) async fn keep_best(
     Ok(())
 }
 
+/// The time, and the places of the lanes in which jobs wait with the time of their first one; all in one statement.
+pub(crate) async fn heads(
+    conn: &mut dyn Conn,
+    lanes: &[Lane<'_>],
+) -> Result<(Timestamp, Vec<(usize, Timestamp)>), StoreError> {
+    let list: Vec<_> = lanes
+        .iter()
+        .enumerate()
+        .map(|(index, lane)| {
+            json!([index, u8::from(lane.probation), lane.queue, lane.kind, lane.priority.level(), lane.resource])
+        })
+        .collect();
+    let rows = conn.rows(&LANE_HEADS, vec![Value::Json(Some(json!(list).to_string().into()))]).await?;
+    let (mut now, mut heads) = (Timestamp::MIN, Vec::with_capacity(rows.len()));
+    for row in &rows {
+        let mut fields = row.fields();
+        let index: usize = fields.number("lane")?;
+        now = fields.time("now")?;
+        if let (Some(head), true) = (fields.opt_time("head")?, index < lanes.len()) {
+            heads.push((index, head));
+        }
+    }
+    Ok((now, heads))
+}
+
 // The subquery finds the first job of a lane by the index alone, and is planned once for all lanes.
 const LANE_HEADS: Stmt = Stmt::only_mysql(
     "looking for lanes with jobs",
     "SELECT l.lane AS lane, /*now*/ AS now, (SELECT q.scheduled_time FROM scheduler_job_queue q \
      FORCE INDEX (idx_queue_claim) WHERE q.status = /*state:pending*/ AND q.deferred = /*no*/ \
-     AND q.probation = l.probation AND q.queue = l.queue AND q.kind = l.kind AND q.priority = l.priority \
+     AND q.probation = l.probation AND q.resource = l.resource AND q.queue = l.queue AND q.kind = l.kind AND q.priority = l.priority \
      ORDER BY q.scheduled_time LIMIT 1) AS head \
      FROM JSON_TABLE(?, '$[*]' COLUMNS (lane INT PATH '$[0]', probation INT PATH '$[1]', \
      queue VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[2]', \
-     kind VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[3]', priority INT PATH '$[4]')) AS l",
+     kind VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[3]', priority INT PATH '$[4]', \
+     resource VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[5]')) AS l",
 );

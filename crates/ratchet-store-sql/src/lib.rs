@@ -14,34 +14,49 @@ mod follow;
 mod inputs;
 mod lane;
 mod lane_heads;
+mod limited_lanes;
 mod list;
 mod literal;
 mod mailbox;
 mod merge;
+mod origin;
+mod permits;
 mod revive;
 mod row;
+mod schedule_row;
 mod stmt;
 mod store;
 mod success;
+mod taken;
 mod tally;
 mod transact;
+mod untold;
 mod value;
 mod waits;
 
+pub mod archive;
+pub mod archived;
 pub mod batches;
 pub mod cancel_children;
 pub mod claim;
 pub mod cluster;
 pub mod control;
+pub mod dead_letters;
 pub mod edges;
+pub mod fire;
 pub mod in_transaction;
+pub mod insight;
+pub mod job_log;
 pub mod lease;
+pub mod listing;
 pub mod migrate;
 pub mod next_due;
+pub mod purge;
 pub mod query;
 pub mod queues;
 pub mod read;
 pub mod recurring;
+pub mod resources;
 pub mod server;
 pub mod settle;
 pub mod signals;
@@ -59,29 +74,41 @@ pub use value::Value;
 
 /// Every statement that runs on a migrated database.
 pub const STATEMENTS: &[&[Stmt]] = &[
+    archive::STATEMENTS,
+    archived::STATEMENTS,
     batches::STATEMENTS,
     cancel_children::STATEMENTS,
     claim::STATEMENTS,
     cluster::STATEMENTS,
     control::STATEMENTS,
+    dead_letters::STATEMENTS,
     edges::STATEMENTS,
+    fire::STATEMENTS,
     follow::STATEMENTS,
     inputs::STATEMENTS,
+    insight::STATEMENTS,
+    job_log::STATEMENTS,
     lane_heads::STATEMENTS,
     lease::STATEMENTS,
+    limited_lanes::STATEMENTS,
+    listing::STATEMENTS,
     mailbox::STATEMENTS,
     merge::STATEMENTS,
     migrate::STATEMENTS,
     next_due::STATEMENTS,
+    permits::STATEMENTS,
+    purge::STATEMENTS,
     query::STATEMENTS,
     queues::STATEMENTS,
     read::STATEMENTS,
     recurring::STATEMENTS,
+    resources::STATEMENTS,
     revive::STATEMENTS,
     server::STATEMENTS,
     settle::STATEMENTS,
     signals::STATEMENTS,
     submit::STATEMENTS,
+    taken::STATEMENTS,
     submit_plain::STATEMENTS,
     success::STATEMENTS,
     waits::STATEMENTS,

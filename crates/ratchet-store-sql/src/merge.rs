@@ -8,6 +8,7 @@ use ratchet_core::{ClaimRequest, JobId, StoreError};
 
 use crate::conn::Conn;
 use crate::lane::Lane;
+use crate::permits::Permits;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
@@ -28,12 +29,13 @@ pub(crate) struct Merge<'a> {
     /// Room that is left in all.
     left: usize,
     probation_left: usize,
+    permits: Permits,
     /// Where the picked jobs come from.
     picked: HashMap<JobId, usize>,
 }
 
 impl<'a> Merge<'a> {
-    pub(crate) fn new(request: &'a ClaimRequest, lanes: Vec<Lane<'a>>, now: Timestamp) -> Self {
+    pub(crate) fn new(request: &'a ClaimRequest, lanes: Vec<Lane<'a>>, now: Timestamp, permits: Permits) -> Self {
         Self {
             request,
             now,
@@ -42,6 +44,7 @@ impl<'a> Merge<'a> {
             left: request.limit,
             probation_left: usize::from(request.probation),
             picked: HashMap::new(),
+            permits,
             lanes,
         }
     }
@@ -54,7 +57,7 @@ impl<'a> Merge<'a> {
         let mut ids = Vec::new();
         for pool in 0..self.heads.len() {
             while self.room[pool].min(self.left) > 0
-                && let Some((_, _, Reverse(id), index)) = self.heads[pool].pop()
+                && let Some((_, Reverse(due), Reverse(id), index)) = self.heads[pool].pop()
             {
                 self.lanes[index].merging = false;
                 if self.lanes[index].probation {
@@ -62,6 +65,12 @@ impl<'a> Merge<'a> {
                         continue;
                     }
                     self.probation_left -= 1;
+                }
+                if !self.permits.take(&self.lanes[index]) {
+                    self.probation_left += usize::from(self.lanes[index].probation);
+                    // Should another claimer have taken one that was picked, there is a permit for this one.
+                    self.lanes[index].read.push_front((due, id));
+                    continue;
                 }
                 if self.picked.insert(id, index).is_none() {
                     ids.push(id);
@@ -103,6 +112,7 @@ impl<'a> Merge<'a> {
                 self.room[lane.pool] += 1;
                 self.left += 1;
                 self.probation_left += usize::from(lane.probation);
+                self.permits.give_back(lane);
             }
         }
     }
@@ -131,12 +141,12 @@ const REFILL: Stmt = Stmt::shared(
     "looking for further jobs to claim",
     "SELECT scheduled_time, job_id FROM scheduler_job_queue \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? AND scheduled_time >= ? \
+     AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? AND scheduled_time >= ? \
      AND (scheduled_time, job_id) > (?, ?) ORDER BY scheduled_time, job_id LIMIT ?",
 )
 .mysql(
     "SELECT scheduled_time, job_id FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? AND scheduled_time >= ? \
+     AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= ? AND scheduled_time >= ? \
      AND (scheduled_time, job_id) > (?, ?) ORDER BY scheduled_time, job_id LIMIT ?",
 );

@@ -52,6 +52,26 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "composition",
                 sql: include_str!("../migrations/sqlite/V003__composition.sql"),
             },
+            Migration {
+                version: 4,
+                description: "queues of schedules",
+                sql: include_str!("../migrations/sqlite/V004__schedule_queues.sql"),
+            },
+            Migration {
+                version: 5,
+                description: "archive",
+                sql: include_str!("../migrations/sqlite/V005__archive.sql"),
+            },
+            Migration {
+                version: 6,
+                description: "permits",
+                sql: include_str!("../migrations/sqlite/V006__permits.sql"),
+            },
+            Migration {
+                version: 7,
+                description: "job log",
+                sql: include_str!("../migrations/sqlite/V007__job_log.sql"),
+            },
         ],
         Dialect::Postgres => &[
             Migration { version: 1, description: "jobs", sql: include_str!("../migrations/postgres/V001__jobs.sql") },
@@ -60,6 +80,26 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "composition",
                 sql: include_str!("../migrations/postgres/V002__composition.sql"),
             },
+            Migration {
+                version: 3,
+                description: "queues of schedules",
+                sql: include_str!("../migrations/postgres/V003__schedule_queues.sql"),
+            },
+            Migration {
+                version: 4,
+                description: "archive",
+                sql: include_str!("../migrations/postgres/V004__archive.sql"),
+            },
+            Migration {
+                version: 5,
+                description: "permits",
+                sql: include_str!("../migrations/postgres/V005__permits.sql"),
+            },
+            Migration {
+                version: 6,
+                description: "job log",
+                sql: include_str!("../migrations/postgres/V006__job_log.sql"),
+            },
         ],
         Dialect::Mysql => &[
             Migration { version: 1, description: "jobs", sql: include_str!("../migrations/mysql/V001__jobs.sql") },
@@ -67,6 +107,26 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 version: 2,
                 description: "composition",
                 sql: include_str!("../migrations/mysql/V002__composition.sql"),
+            },
+            Migration {
+                version: 3,
+                description: "queues of schedules",
+                sql: include_str!("../migrations/mysql/V003__schedule_queues.sql"),
+            },
+            Migration {
+                version: 4,
+                description: "archive",
+                sql: include_str!("../migrations/mysql/V004__archive.sql"),
+            },
+            Migration {
+                version: 5,
+                description: "permits",
+                sql: include_str!("../migrations/mysql/V005__permits.sql"),
+            },
+            Migration {
+                version: 6,
+                description: "job log",
+                sql: include_str!("../migrations/mysql/V006__job_log.sql"),
             },
         ],
     }

@@ -8,6 +8,7 @@ use ratchet_core::{ClaimRequest, StoreError, clock};
 
 use crate::conn::Conn;
 use crate::lane::{Lane, lanes};
+use crate::limited_lanes::{self, LimitedLane};
 use crate::stmt::Stmt;
 use crate::value::Value;
 
@@ -19,10 +20,11 @@ const DEFERRED_MAX: usize = 256;
 /// How long until the next job that this request could claim becomes due; zero if one is due already.
 pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Option<Duration>, StoreError> {
     let mut paused = HashSet::new();
-    let mut now = Timestamp::MIN;
+    let (mut now, mut limited_wait) = (Timestamp::MIN, false);
     for row in conn.rows(&PAUSED_QUEUES, vec![]).await? {
         let mut fields = row.fields();
         now = fields.time("now")?;
+        limited_wait = fields.bool("limited_wait")?;
         paused.extend(fields.opt_text("paused")?.map(str::to_owned));
     }
     let mut wanted = lanes(request, false);
@@ -34,6 +36,14 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     for row in conn.rows_each(&NEXT_DUE, &[], &wanted, Lane::bind).await? {
         let due = row.fields().time("scheduled_time")?;
         next = Some(next.map_or(due, |next| next.min(due)));
+    }
+    if limited_wait {
+        let mut limited = limited_lanes::waiting(conn, request, false).await?;
+        if request.probation {
+            limited.append(&mut limited_lanes::waiting(conn, request, true).await?);
+        }
+        let due = limited.iter().filter(|one| !paused.contains(one.lane.queue)).map(LimitedLane::due).min();
+        next = next.into_iter().chain(due).min();
     }
     Ok(next.map(|next| clock::elapsed(now, next)))
 }
@@ -50,9 +60,7 @@ async fn next_deferred(
         let mut fields = row.fields();
         let until = fields.time("deferred_until")?;
         let (queue, kind, probation) = (fields.text("queue")?, fields.text("kind")?, fields.bool("probation")?);
-        let takes = |pool: &ratchet_core::Pool| {
-            pool.free > 0 && pool.queue.as_str() == queue && pool.kinds.iter().any(|k| k.as_str() == kind)
-        };
+        let takes = |pool: &ratchet_core::Pool| pool.free > 0 && pool.takes(queue, kind);
         if (!probation || request.probation) && !paused.contains(queue) && request.pools.iter().any(takes) {
             return Ok(Some(until));
         }
@@ -62,29 +70,43 @@ async fn next_deferred(
     Ok(last.filter(|_| rows.len() == DEFERRED_MAX))
 }
 
+/// Whether jobs wait that need permits, on probation or not: each a range of the claim index.
+macro_rules! paused_queues {
+    ($claim:literal) => {
+        concat!(
+            "SELECT /*now*/ AS now, EXISTS (SELECT 1 FROM scheduler_job_queue ",
+            $claim,
+            " WHERE status = /*state:pending*/ AND deferred = /*no*/ AND probation = /*no*/ AND resource > '') \
+             OR EXISTS (SELECT 1 FROM scheduler_job_queue ",
+            $claim,
+            " WHERE status = /*state:pending*/ AND deferred = /*no*/ AND probation = /*yes*/ AND resource > '') \
+             AS limited_wait, p.name AS paused FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = /*yes*/"
+        )
+    };
+}
+
 /// One row, and another one for each further queue that is paused.
-const PAUSED_QUEUES: Stmt = Stmt::shared(
-    "looking for paused queues",
-    "SELECT /*now*/ AS now, p.name AS paused FROM (SELECT 1) one LEFT JOIN scheduler_queue p ON p.paused = /*yes*/",
-);
+const PAUSED_QUEUES: Stmt = Stmt::shared("looking for paused queues", paused_queues!(""))
+    // On a small table it would rather read all that waits.
+    .mysql(paused_queues!("FORCE INDEX (idx_queue_claim)"));
 
 const NEXT_DUE: Stmt = Stmt::shared(
     "looking for the next due job",
     "/*union*/SELECT * FROM (SELECT scheduled_time FROM scheduler_job_queue \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1) AS h/*end*/",
+     AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1) AS h/*end*/",
 )
 .postgres(
-    "SELECT h.scheduled_time AS scheduled_time FROM unnest(?::boolean[], ?::text[], ?::text[], ?::bigint[]) \
-     AS l (probation, queue, kind, priority) \
+    "SELECT h.scheduled_time AS scheduled_time FROM unnest(?::boolean[], ?::text[], ?::text[], ?::text[], ?::bigint[]) \
+     AS l (probation, resource, queue, kind, priority) \
      CROSS JOIN LATERAL (SELECT q.scheduled_time FROM scheduler_job_queue q \
-     WHERE q.status = /*state:pending*/ AND q.deferred = /*no*/ AND q.probation = l.probation AND q.queue = l.queue \
+     WHERE q.status = /*state:pending*/ AND q.deferred = /*no*/ AND q.probation = l.probation AND q.resource = l.resource AND q.queue = l.queue \
      AND q.kind = l.kind AND q.priority = l.priority ORDER BY q.scheduled_time LIMIT 1) h",
 )
 .mysql(
     "/*union*/(SELECT scheduled_time FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1)/*end*/",
+     AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1)/*end*/",
 );
 
 const NEXT_DEFERRED: Stmt = Stmt::shared(

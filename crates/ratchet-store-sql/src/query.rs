@@ -1,169 +1,21 @@
 //! Looking at what is there.
 
 use ratchet_core::flow::{Workflow, WorkflowStep};
-use ratchet_core::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
+use ratchet_core::page::{JobCursor, PAGE_LIMIT_MAX, Page};
 use ratchet_core::record::Timing;
 use ratchet_core::store::StateCounts;
 use ratchet_core::{
-    AttemptRecord, AttemptStatus, ErrorKind, InvalidInput, JobId, JobRecord, JobState, Kind, StepName, StoreError,
+    AttemptRecord, AttemptStatus, ErrorKind, InvalidInput, JobId, JobState, Kind, Principal, StepName, StoreError,
 };
 
 use crate::conn::Conn;
 use crate::edges;
-use crate::read::{record_columns, record_of};
 use crate::row::Row;
 use crate::stmt::Stmt;
 use crate::value::Value;
 use uuid::Uuid;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[
-    LIST_ALL,
-    LIST_BY_TAG,
-    LIST_BY_BUSINESS_KEY,
-    LIST_BY_PARENT,
-    LIST_LIVE,
-    LIST_TERMINAL,
-    COUNT_LIVE,
-    COUNT_TERMINAL,
-    ATTEMPTS,
-    ALERT_COUNT,
-    STEPS,
-    WORKFLOWS,
-];
-
-/// The columns, then the tables that lead, then what narrows, in the order of [`narrow`].
-macro_rules! list {
-    ($lead:literal, $id:literal) => {
-        concat!(
-            "SELECT ",
-            record_columns!(),
-            " FROM ",
-            $lead,
-            " AND ",
-            $id,
-            " < ? AND (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) \
-             AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) ORDER BY ",
-            $id,
-            " DESC LIMIT ?"
-        )
-    };
-}
-
-const LIST_ALL: Stmt = Stmt::shared(
-    "listing jobs",
-    list!("scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE 1 = 1", "j.job_id"),
-);
-
-// Few jobs have a given tag or business key, so the index of these leads.
-const LIST_BY_TAG: Stmt = Stmt::shared(
-    "listing jobs by tag",
-    list!(
-        "scheduler_job_tag t JOIN scheduler_job j ON j.job_id = t.job_id \
-         LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id \
-         WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND t.tag = ?",
-        "t.job_id"
-    ),
-);
-
-const LIST_BY_BUSINESS_KEY: Stmt = Stmt::shared(
-    "listing jobs by business key",
-    list!(
-        "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id \
-         WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND j.business_key = ?",
-        "j.job_id"
-    ),
-);
-
-const LIST_BY_PARENT: Stmt = Stmt::shared(
-    "listing the children of a job",
-    list!(
-        "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id \
-         WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND j.depends_on = ?",
-        "j.job_id"
-    ),
-)
-.mysql(list!(
-    "scheduler_job_child c JOIN scheduler_job j ON j.job_id = c.job_id \
-     LEFT JOIN scheduler_job_queue q ON q.job_id = c.job_id \
-     WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND c.parent_id = ?",
-    "c.job_id"
-));
-
-const LIST_LIVE: Stmt = Stmt::shared(
-    "listing live jobs",
-    list!("scheduler_job_queue q JOIN scheduler_job j ON j.job_id = q.job_id WHERE q.status = ?", "q.job_id"),
-);
-
-const LIST_TERMINAL: Stmt = Stmt::shared(
-    "listing ended jobs",
-    list!(
-        "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE j.terminal_status = ?",
-        "j.job_id"
-    ),
-);
-
-/// A page of jobs, newest first.
-pub async fn list(
-    conn: &mut dyn Conn,
-    filter: &JobFilter,
-    after: Option<JobCursor>,
-    limit: usize,
-) -> Result<Page<JobRecord>, StoreError> {
-    check_limit(limit)?;
-    let states = if filter.states.is_empty() { JobState::ALL.to_vec() } else { filter.states.clone() };
-    let rest = narrow(filter, after, limit);
-    let lead = match (&filter.tag, &filter.business_key, &filter.parent) {
-        (Some(tag), _, _) => Some((&LIST_BY_TAG, Value::from(tag.as_str()))),
-        (None, Some(key), _) => Some((&LIST_BY_BUSINESS_KEY, key.as_str().into())),
-        (None, None, Some(parent)) => Some((&LIST_BY_PARENT, (*parent).into())),
-        (None, None, None) => None,
-    };
-    let mut jobs = Vec::new();
-    if let Some((stmt, lead)) = lead {
-        // All seven states fit in one list; it is padded by hand because values follow it.
-        let mut values: Vec<Value> = states.iter().map(|state| (*state).into()).collect();
-        values.resize(LIST_STATES, states[0].into());
-        values.push(lead);
-        values.extend(rest);
-        let text = conn.texts().render(stmt, LIST_STATES);
-        collect(&mut jobs, &conn.fetch(stmt.doing(), text, values).await?)?;
-    } else if filter.states.is_empty() {
-        collect(&mut jobs, &conn.rows(&LIST_ALL, rest).await?)?;
-    } else {
-        for state in states {
-            let mut values = vec![state.into()];
-            values.extend_from_slice(&rest);
-            let stmt = if state.is_terminal() { &LIST_TERMINAL } else { &LIST_LIVE };
-            collect(&mut jobs, &conn.rows(stmt, values).await?)?;
-        }
-        jobs.sort_unstable_by_key(|job| std::cmp::Reverse(job.id));
-        jobs.dedup_by_key(|job| job.id);
-    }
-    let more = jobs.len() > limit;
-    jobs.truncate(limit);
-    let next = jobs.last().filter(|_| more).map(|job| JobCursor(job.id));
-    Ok(Page { items: jobs, next })
-}
-
-const LIST_STATES: usize = JobState::ALL.len().next_power_of_two();
-
-/// The values of what narrows every list; one row more than asked for tells whether there is a next page.
-fn narrow(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Vec<Value> {
-    let kind = || Value::opt_text(filter.kind.as_ref().map(AsRef::as_ref));
-    let queue = || Value::opt_text(filter.queue.as_ref().map(AsRef::as_ref));
-    let key = || Value::opt_text(filter.business_key.as_ref().map(AsRef::as_ref));
-    // Without a cursor the page begins after an id that is higher than all.
-    let before = after.map_or_else(|| Value::Id(Some(Uuid::max())), |cursor| cursor.0.into());
-    let parent = || Value::Id(filter.parent.map(|id| id.0));
-    vec![before, kind(), kind(), queue(), queue(), key(), key(), parent(), parent(), Value::count(limit + 1)]
-}
-
-fn collect(jobs: &mut Vec<JobRecord>, rows: &[crate::row::Row]) -> Result<(), StoreError> {
-    for row in rows {
-        jobs.push(record_of(row)?);
-    }
-    Ok(())
-}
+pub(crate) const STATEMENTS: &[Stmt] = &[COUNT_LIVE, COUNT_TERMINAL, COUNT_OF, ATTEMPTS, ALERT_COUNT, STEPS, WORKFLOWS];
 
 const COUNT_LIVE: Stmt = Stmt::shared(
     "counting live jobs",
@@ -178,14 +30,28 @@ const COUNT_TERMINAL: Stmt = Stmt::shared(
 
 /// How many jobs stand where.
 pub async fn count_by_state(conn: &mut dyn Conn) -> Result<StateCounts, StoreError> {
-    let mut counts = StateCounts::new();
-    for stmt in [&COUNT_LIVE, &COUNT_TERMINAL] {
-        for row in conn.rows(stmt, vec![]).await? {
-            let mut fields = row.fields();
-            counts.insert(fields.state("state")?, fields.number("jobs")?);
-        }
-    }
-    Ok(counts)
+    let mut rows = conn.rows(&COUNT_LIVE, vec![]).await?;
+    rows.extend(conn.rows(&COUNT_TERMINAL, vec![]).await?);
+    rows.iter().map(count_of).collect()
+}
+
+// The jobs of a principal are found first, and are few beside all.
+const COUNT_OF: Stmt = Stmt::shared(
+    "counting the jobs of a principal",
+    "SELECT COALESCE(q.status, j.terminal_status) AS state, COUNT(*) AS jobs FROM scheduler_job j \
+     LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE j.caller_principal = ? \
+     GROUP BY COALESCE(q.status, j.terminal_status)",
+);
+
+/// How many jobs of a principal stand where.
+pub async fn count_by_state_of(conn: &mut dyn Conn, principal: &Principal) -> Result<StateCounts, StoreError> {
+    let rows = conn.rows(&COUNT_OF, vec![principal.as_str().into()]).await?;
+    rows.iter().map(count_of).collect()
+}
+
+fn count_of(row: &Row) -> Result<(JobState, u64), StoreError> {
+    let mut fields = row.fields();
+    Ok((fields.state("state")?, fields.number("jobs")?))
 }
 
 const ATTEMPTS: Stmt = Stmt::shared(
@@ -195,31 +61,31 @@ const ATTEMPTS: Stmt = Stmt::shared(
 );
 
 /// The attempts of a job, the first first.
-pub async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
+pub(crate) async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
+    conn.rows(&ATTEMPTS, vec![id.into()]).await?.iter().map(attempt_of).collect()
+}
+
+/// The record of a row of an attempt's columns.
+pub(crate) fn attempt_of(row: &Row) -> Result<AttemptRecord, StoreError> {
     let status_of = |name: &str| {
         AttemptStatus::from_name(name).ok_or_else(|| InvalidInput::new("status", "is unknown to this version"))
     };
-    let rows = conn.rows(&ATTEMPTS, vec![id.into()]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut fields = row.fields();
-            Ok(AttemptRecord {
-                job_id: fields.job_id("job_id")?,
-                version: fields.number("version")?,
-                attempt: fields.number("attempt")?,
-                node: fields.node_id("node_id")?,
-                status: fields.parsed("status", status_of)?,
-                timing: Timing {
-                    started_at: fields.time("started_at")?,
-                    ended_at: fields.time("ended_at")?,
-                    duration: fields.duration("duration_us")?,
-                    queue_wait: fields.duration("queue_wait_us")?,
-                },
-                error_class: fields.opt_text("error_class")?.map(str::to_owned),
-                error: fields.opt_text("error_message")?.map(str::to_owned),
-            })
-        })
-        .collect()
+    let mut fields = row.fields();
+    Ok(AttemptRecord {
+        job_id: fields.job_id("job_id")?,
+        version: fields.number("version")?,
+        attempt: fields.number("attempt")?,
+        node: fields.node_id("node_id")?,
+        status: fields.parsed("status", status_of)?,
+        timing: Timing {
+            started_at: fields.time("started_at")?,
+            ended_at: fields.time("ended_at")?,
+            duration: fields.duration("duration_us")?,
+            queue_wait: fields.duration("queue_wait_us")?,
+        },
+        error_class: fields.opt_text("error_class")?.map(str::to_owned),
+        error: fields.opt_text("error_message")?.map(str::to_owned),
+    })
 }
 
 const ALERT_COUNT: Stmt = Stmt::shared(
@@ -237,10 +103,13 @@ pub(crate) fn check_limit(limit: usize) -> Result<(), StoreError> {
     Err(StoreError::new(ErrorKind::Invalid, "listing jobs", problem))
 }
 
+// The edges of a schedule's queue name the schedule, which is no job.
 const WORKFLOWS: Stmt = Stmt::shared(
     "listing workflows",
-    "SELECT workflow_id FROM scheduler_workflow_condition WHERE workflow_id < ? GROUP BY workflow_id \
-     ORDER BY workflow_id DESC LIMIT ?",
+    "SELECT e.workflow_id AS workflow_id FROM scheduler_workflow_condition e WHERE e.workflow_id < ? \
+     AND (EXISTS (SELECT 1 FROM scheduler_job j WHERE j.job_id = e.workflow_id) \
+     OR EXISTS (SELECT 1 FROM scheduler_job_archive a WHERE a.job_id = e.workflow_id)) \
+     GROUP BY e.workflow_id ORDER BY e.workflow_id DESC LIMIT ?",
 );
 
 /// The ids of workflows, newest first.
@@ -255,17 +124,21 @@ pub async fn workflows(conn: &mut dyn Conn, after: Option<JobCursor>, limit: usi
     Ok(Page { items, next })
 }
 
-// The steps are found by their edges: an index over the workflows of all jobs would have an entry for each.
+// The steps are found by their edges: an index over the workflows of all jobs would have an entry for each. Some of them may
+// be in the archive already.
 const STEPS: Stmt = Stmt::shared(
     "reading the steps of a workflow",
-    "SELECT j.job_id AS job_id, j.step_name AS step_name, j.kind AS kind, j.job_type AS job_type, \
-     COALESCE(q.status, j.terminal_status) AS state, \
-     CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS last_error, \
-     j.canceled_because AS canceled_because \
+    "SELECT m.job_id AS job_id, COALESCE(j.step_name, a.step_name) AS step_name, COALESCE(j.kind, a.kind) AS kind, \
+     COALESCE(j.job_type, a.job_type) AS job_type, \
+     COALESCE(q.status, j.terminal_status, a.terminal_status) AS state, \
+     q.paused_from_status AS paused_from_status, \
+     CASE WHEN q.job_id IS NOT NULL THEN q.last_error WHEN j.job_id IS NOT NULL THEN j.terminal_error \
+     ELSE a.terminal_error END AS last_error, COALESCE(j.canceled_because, a.canceled_because) AS canceled_because \
      FROM (SELECT parent_job_id AS job_id FROM scheduler_workflow_condition WHERE workflow_id = ? \
      UNION SELECT child_job_id AS job_id FROM scheduler_workflow_condition WHERE workflow_id = ?) m \
-     JOIN scheduler_job j ON j.job_id = m.job_id LEFT JOIN scheduler_job_queue q ON q.job_id = m.job_id \
-     ORDER BY j.job_id",
+     LEFT JOIN scheduler_job j ON j.job_id = m.job_id LEFT JOIN scheduler_job_queue q ON q.job_id = m.job_id \
+     LEFT JOIN scheduler_job_archive a ON a.job_id = m.job_id \
+     WHERE j.job_id IS NOT NULL OR a.job_id IS NOT NULL ORDER BY m.job_id",
 );
 
 /// A workflow with all its steps and edges.
@@ -282,6 +155,7 @@ pub async fn workflow(conn: &mut dyn Conn, id: JobId) -> Result<Option<Workflow>
             kind: fields.parsed("kind", Kind::new)?,
             job_type: fields.parsed("job_type", str::parse)?,
             state: fields.state("state")?,
+            paused_from: fields.opt_state("paused_from_status")?,
             error: fields.opt_text("last_error")?.map(str::to_owned),
             canceled_because: fields.opt_job_id("canceled_because")?,
         })

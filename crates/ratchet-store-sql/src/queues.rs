@@ -40,7 +40,8 @@ pub async fn resume(conn: &mut dyn Conn, queue: &QueueName) -> Result<bool, Stor
     Ok(conn.run(&RESUME, vec![queue.as_str().into()]).await? == 1)
 }
 
-const PAUSED: Stmt = Stmt::shared("reading paused queues", "SELECT name FROM scheduler_queue WHERE paused = /*yes*/");
+pub(crate) const PAUSED: Stmt =
+    Stmt::shared("reading paused queues", "SELECT name FROM scheduler_queue WHERE paused = /*yes*/ ORDER BY name");
 
 const LIVE: Stmt = Stmt::shared(
     "counting live jobs by queue",

@@ -10,6 +10,7 @@ use ratchet_core::{
 };
 
 use crate::conn::Conn;
+use crate::origin;
 use crate::row::{Fields, Row};
 use crate::stmt::Stmt;
 use crate::value::Value;
@@ -219,7 +220,7 @@ pub(crate) fn record_of(row: &Row) -> Result<JobRecord, StoreError> {
 }
 
 /// A record with what [`spec_columns`] say; the rest is still that of a new job.
-fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> {
+pub(crate) fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> {
     let id = fields.job_id("job_id")?;
     let kind = fields.parsed("kind", Kind::new)?;
     let queue = fields.parsed("queue", QueueName::new)?;
@@ -240,15 +241,27 @@ fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> {
     };
     let priority = Priority::from_level(level).ok_or_else(|| unknown("priority"))?;
     let backoff = Backoff::from_parts(policy, base).ok_or_else(|| unknown("backoff policy"))?;
-    let spec =
-        JobSpec { kind, queue, priority, payload, params, tags, max_retries, backoff, timeout, resource, principal };
+    let spec = JobSpec {
+        kind,
+        queue,
+        priority,
+        payload,
+        params,
+        tags,
+        max_retries,
+        backoff,
+        timeout,
+        resource,
+        principal,
+        trace: None,
+    };
     let epoch = Timestamp::UNIX_EPOCH;
     let mut job = JobRecord::stored(id, spec, job_type, JobState::Pending, epoch, epoch);
     job.idempotency_key = fields.opt_parsed("idempotency_key", IdempotencyKey::new)?;
     job.business_key = fields.opt_parsed("business_key", BusinessKey::new)?;
     job.on_success = fields.opt_parsed("on_success", serde_json::from_str)?;
     job.on_failure = fields.opt_parsed("on_failure", serde_json::from_str)?;
-    job.origin = fields.opt_parsed("origin", serde_json::from_str)?;
+    (job.origin, job.spec.trace) = fields.opt_parsed("origin", origin::read)?.unwrap_or_default();
     job.created_at = fields.time("created_at")?;
     job.parent = fields.opt_job_id("depends_on")?;
     job.workflow = fields.opt_job_id("workflow_id")?;

@@ -1,22 +1,21 @@
-//! Schedules: storing them, finding them, firing them.
+//! Schedules: storing them, finding them, ending them.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::page::{JobCursor, Page};
-use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord, arrange};
-use ratchet_core::schedule::{MisfirePolicy, OverlapPolicy};
-use ratchet_core::store::{Declared, Fired};
-use ratchet_core::{BusinessKey, ErrorKind, JobId, NewJob, StoreError, Tag, clock};
+use ratchet_core::recurring::{ArchiveReason, History, NewRecurring, RecurringFilter, RecurringRecord};
+use ratchet_core::store::Declared;
+use ratchet_core::{ErrorKind, JobId, StoreError, Tag, clock};
 use uuid::Uuid;
 
 use crate::cluster::database_time;
 use crate::conn::Conn;
-use crate::edges;
 use crate::query::check_limit;
 use crate::read::{find_by_business_key, json_of};
 use crate::row::Row;
+use crate::schedule_row::{Stored, columns};
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::value::Value;
@@ -27,13 +26,12 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     LOCK_RECURRING,
     FIND_RECURRING,
     TOUCH_RECURRING,
+    RETIRED,
     CHANGE_RECURRING,
     LIST_RECURRING,
     NEXT_FIRE,
+    NEXT_FIRES,
     DUE_RECURRING,
-    LIVE_JOBS,
-    QUEUED_BEHIND,
-    ADVANCE_RECURRING,
     PAUSE_RECURRING,
     RESUME_RECURRING,
     ARCHIVE_RECURRING,
@@ -46,13 +44,14 @@ const DOING: &str = "creating a schedule";
 
 /// Stores a schedule; one of the same id is left as it is.
 pub async fn create(conn: &mut dyn Conn, new: &NewRecurring) -> Result<(), StoreError> {
-    if locked(conn, &[new.id]).await?.is_empty() {
-        insert(conn, new).await?;
+    if conn.rows_in(&LOCK_RECURRING, &[], &[new.id]).await?.is_empty() {
+        insert(conn, new, History::default()).await?;
     }
     Ok(())
 }
 
-async fn insert(conn: &mut dyn Conn, new: &NewRecurring) -> Result<(), StoreError> {
+/// Stores a schedule that is not there, with what is left of an earlier life.
+async fn insert(conn: &mut dyn Conn, new: &NewRecurring, before: History) -> Result<(), StoreError> {
     if let Some(key) = &new.business_key
         && !submit::take_business_key(conn, key.as_str(), new.id).await?
     {
@@ -66,6 +65,11 @@ async fn insert(conn: &mut dyn Conn, new: &NewRecurring) -> Result<(), StoreErro
         Value::opt_text(new.business_key.as_ref().map(AsRef::as_ref)),
         Value::from(new.declared),
         Value::opt_time(new.next_fire),
+        Value::from(before.paused),
+        Value::opt_time(before.last_fire),
+        Value::Id(before.last_job.map(|id| id.0)),
+        Value::count(before.fired),
+        Value::count(before.skipped),
         now.into(),
         now.into(),
     ]);
@@ -104,8 +108,9 @@ fn definition(new: &NewRecurring) -> Result<[Value; 9], StoreError> {
 const INSERT_RECURRING: Stmt = Stmt::shared(
     "storing a schedule",
     "INSERT INTO scheduler_recurring_job (recurring_id, kind, queue, spec, on_success, on_failure, schedule, \
-     misfire_policy, max_catch_up, overlap_policy, business_key, declared, next_fire_time, created_at, updated_at) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) /*or_nothing*/",
+     misfire_policy, max_catch_up, overlap_policy, business_key, declared, next_fire_time, paused, last_fire_time, \
+     last_job_id, fired_count, skipped_count, created_at, updated_at) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) /*or_nothing*/",
 );
 
 const INSERT_RECURRING_TAGS: Stmt =
@@ -113,27 +118,77 @@ const INSERT_RECURRING_TAGS: Stmt =
 
 /// Stores a schedule that code declares, or changes it to what the code now says.
 pub async fn declare(conn: &mut dyn Conn, new: &NewRecurring) -> Result<Declared, StoreError> {
-    let Some(known) = locked(conn, &[new.id]).await?.pop() else {
-        insert(conn, new).await?;
-        return Ok(Declared::Created);
-    };
-    if known.is_as_declared(new) {
-        conn.run(&TOUCH_RECURRING, vec![new.id.into()]).await?;
-        return Ok(Declared::Unchanged);
+    let declared = declare_all(conn, std::slice::from_ref(new)).await?;
+    declared.first().copied().ok_or_else(too_busy)
+}
+
+/// The same for several: two statements if they are all as they were.
+pub async fn declare_all(conn: &mut dyn Conn, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+    let mut ids: Vec<JobId> = all.iter().map(|new| new.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let rows = conn.rows_in(&LOCK_RECURRING, &[], &ids).await?;
+    let known = rows.iter().map(|row| Stored::of(row).map(|one| (one.id, one)));
+    let known = known.collect::<Result<HashMap<JobId, Stored<'_>>, _>>()?;
+    let mut declared = Vec::with_capacity(all.len());
+    let mut unchanged = Vec::new();
+    for new in all {
+        declared.push(match known.get(&new.id) {
+            None => {
+                let before = history(conn, new.id).await?;
+                insert(conn, new, before).await?;
+                Declared::Created
+            }
+            Some(one) => match one.record() {
+                Ok(record) if record.is_as_declared(new) => {
+                    unchanged.push(new.id);
+                    Declared::Unchanged
+                }
+                record => {
+                    change(conn, one, record.ok().as_ref(), new).await?;
+                    Declared::Changed
+                }
+            },
+        });
     }
+    conn.run_in(&TOUCH_RECURRING, &[], &unchanged).await?;
+    Ok(declared)
+}
+
+/// Changes a schedule to what `new` says; `record` is what it was, if that can be read.
+async fn change(
+    conn: &mut dyn Conn,
+    one: &Stored<'_>,
+    record: Option<&RecurringRecord>,
+    new: &NewRecurring,
+) -> Result<(), StoreError> {
+    let now = database_time(conn).await?;
+    let next_fire = record.map_or(new.next_fire, |record| record.next_fire_if_changed(new, now));
     let mut values: Vec<Value> = definition(new)?.into();
-    values.extend([Value::opt_time(new.next_fire), new.id.into()]);
+    values.extend([Value::opt_time(next_fire), new.id.into()]);
     conn.run(&CHANGE_RECURRING, values).await?;
-    let tags: Vec<&str> = known.spec.tags.iter().map(Tag::as_str).collect();
+    let tags = one.tags();
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
     conn.run_in(&DELETE_RECURRING_TAGS, &[new.id.into()], &tags).await?;
     let bind = |tag: &Tag, values: &mut Vec<Value>| values.extend([tag.as_str().into(), new.id.into()]);
     conn.run_each(&INSERT_RECURRING_TAGS, &new.spec.tags, bind).await?;
-    Ok(Declared::Changed)
+    Ok(())
+}
+
+const RETIRED: Stmt = Stmt::shared(
+    "looking for a schedule's earlier life",
+    "SELECT snapshot FROM scheduler_recurring_job_archive WHERE recurring_id = ? AND archive_reason = ?",
+);
+
+/// What is left of a schedule that was retired and is declared again. What a person has ended begins anew.
+async fn history(conn: &mut dyn Conn, id: JobId) -> Result<History, StoreError> {
+    let retired = conn.row(&RETIRED, vec![id.into(), ArchiveReason::Retired.as_str().into()]).await?;
+    retired.map_or(Ok(History::default()), |row| row.fields().parsed("snapshot", serde_json::from_str))
 }
 
 const TOUCH_RECURRING: Stmt = Stmt::shared(
-    "declaring a schedule again",
-    "UPDATE scheduler_recurring_job SET updated_at = /*now*/ WHERE recurring_id = ?",
+    "declaring schedules again",
+    "UPDATE scheduler_recurring_job /*by_id*/ SET updated_at = /*now*/ WHERE recurring_id /*any*/",
 );
 
 const CHANGE_RECURRING: Stmt = Stmt::shared(
@@ -142,17 +197,6 @@ const CHANGE_RECURRING: Stmt = Stmt::shared(
      misfire_policy = ?, max_catch_up = ?, overlap_policy = ?, next_fire_time = ?, version = version + 1, \
      updated_at = /*now*/ WHERE recurring_id = ?",
 );
-
-macro_rules! columns {
-    () => {
-        "r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure, \
-         r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, \
-         r.overlap_policy AS overlap_policy, r.business_key AS business_key, r.declared AS declared, \
-         r.paused AS paused, r.next_fire_time AS next_fire_time, r.last_fire_time AS last_fire_time, \
-         r.last_job_id AS last_job_id, r.fired_count AS fired_count, r.skipped_count AS skipped_count, \
-         r.created_at AS created_at, r.updated_at AS updated_at"
-    };
-}
 
 const LOCK_RECURRING: Stmt = Stmt::shared(
     "locking schedules",
@@ -163,8 +207,17 @@ const LOCK_RECURRING: Stmt = Stmt::shared(
     ),
 );
 
-async fn locked(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
-    conn.rows_in(&LOCK_RECURRING, &[], ids).await?.iter().map(record_of).collect()
+/// Locks schedules and reads them, as far as they can be read.
+pub(crate) async fn locked(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
+    readable(&conn.rows_in(&LOCK_RECURRING, &[], ids).await?)
+}
+
+fn readable(rows: &[Row]) -> Result<Vec<RecurringRecord>, StoreError> {
+    let mut records = Vec::with_capacity(rows.len());
+    for row in rows {
+        records.extend(Stored::of(row)?.readable());
+    }
+    Ok(records)
 }
 
 const FIND_RECURRING: Stmt = Stmt::shared(
@@ -176,45 +229,10 @@ const FIND_RECURRING: Stmt = Stmt::shared(
 pub async fn find(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
     let mut found = HashMap::with_capacity(ids.len());
     for row in conn.rows_in(&FIND_RECURRING, &[], ids).await? {
-        let one = record_of(&row)?;
+        let one = Stored::of(&row)?.record()?;
         found.insert(one.id, one);
     }
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
-}
-
-fn record_of(row: &Row) -> Result<RecurringRecord, StoreError> {
-    let mut fields = row.fields();
-    let id = fields.job_id("recurring_id")?;
-    let spec = fields.parsed("spec", serde_json::from_str)?;
-    let on_success = fields.opt_parsed("on_success", serde_json::from_str)?;
-    let on_failure = fields.opt_parsed("on_failure", serde_json::from_str)?;
-    let schedule = fields.parsed("schedule", serde_json::from_str)?;
-    let misfire = fields.text("misfire_policy")?;
-    let max: u32 = fields.number("max_catch_up")?;
-    let misfire = MisfirePolicy::from_parts(misfire, max).ok_or_else(|| {
-        let problem = format!("its misfire policy is {misfire}, which this version does not know");
-        StoreError::new(ErrorKind::Invalid, format!("reading schedule {id}"), problem)
-    })?;
-    let overlap: OverlapPolicy = fields.parsed("overlap_policy", str::parse)?;
-    Ok(RecurringRecord {
-        id,
-        spec,
-        on_success,
-        on_failure,
-        schedule,
-        misfire,
-        overlap,
-        business_key: fields.opt_parsed("business_key", BusinessKey::new)?,
-        declared: fields.bool("declared")?,
-        paused: fields.bool("paused")?,
-        next_fire: fields.opt_time("next_fire_time")?,
-        last_fire: fields.opt_time("last_fire_time")?,
-        last_job: fields.opt_job_id("last_job_id")?,
-        fired: fields.number("fired_count")?,
-        skipped: fields.number("skipped_count")?,
-        created_at: fields.time("created_at")?,
-        updated_at: fields.time("updated_at")?,
-    })
 }
 
 const LIST_RECURRING: Stmt = Stmt::shared(
@@ -242,11 +260,9 @@ pub async fn list(
     let tag = || Value::opt_text(filter.tag.as_ref().map(Tag::as_str));
     let values = vec![before, key(), key(), declared(), declared(), tag(), tag(), Value::count(limit + 1)];
     let rows = conn.rows(&LIST_RECURRING, values).await?;
-    let mut items = rows.iter().map(record_of).collect::<Result<Vec<_>, _>>()?;
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(|one| JobCursor(one.id));
-    Ok(Page { items, next })
+    let page = &rows[..rows.len().min(limit)];
+    let last = page.last().filter(|_| rows.len() > limit).map(Stored::of).transpose()?;
+    Ok(Page { items: readable(page)?, next: last.map(|one| JobCursor(one.id)) })
 }
 
 const NEXT_FIRE: Stmt = Stmt::shared(
@@ -259,8 +275,33 @@ pub async fn next_fire(conn: &mut dyn Conn) -> Result<Option<Duration>, StoreErr
     let Some(row) = conn.row(&NEXT_FIRE, vec![]).await? else { return Ok(None) };
     let mut fields = row.fields();
     let now = fields.time("now")?;
-    Ok(fields.opt_time("next_fire_time")?.map(|next| clock::elapsed(now, next)))
+    let Some(next) = fields.opt_time("next_fire_time")? else { return Ok(None) };
+    if next > now {
+        return Ok(Some(clock::elapsed(now, next)));
+    }
+    // One that cannot be read is never fired, and always due: who waits for it would ask without end.
+    let rows = conn.rows(&NEXT_FIRES, vec![Value::count(UNREADABLE_MAX)]).await?;
+    for row in &rows {
+        let one = Stored::of(row)?;
+        if let (Ok(_), Some(next)) = (one.record(), one.next_fire) {
+            return Ok(Some(clock::elapsed(now, next)));
+        }
+    }
+    Ok(None)
 }
+
+/// How many schedules that cannot be read may be due before those behind them are not seen any more.
+const UNREADABLE_MAX: usize = 100;
+
+const NEXT_FIRES: Stmt = Stmt::shared(
+    "looking for the next fire",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM scheduler_recurring_job r WHERE r.paused = /*no*/ AND r.next_fire_time IS NOT NULL \
+         ORDER BY r.next_fire_time, r.recurring_id LIMIT ?"
+    ),
+);
 
 const DUE_RECURRING: Stmt = Stmt::shared(
     "looking for schedules that are due",
@@ -275,96 +316,11 @@ const DUE_RECURRING: Stmt = Stmt::shared(
 /// Schedules that are due, the longest due first, and the time.
 pub async fn due(conn: &mut dyn Conn, limit: usize) -> Result<(Timestamp, Vec<RecurringRecord>), StoreError> {
     let now = database_time(conn).await?;
-    let rows = conn.rows(&DUE_RECURRING, vec![now.into(), Value::count(limit)]).await?;
-    Ok((now, rows.iter().map(record_of).collect::<Result<_, _>>()?))
+    let rows = conn.rows(&DUE_RECURRING, vec![now.into(), Value::count(limit + UNREADABLE_MAX)]).await?;
+    let mut due = readable(&rows)?;
+    due.truncate(limit);
+    Ok((now, due))
 }
-
-/// Fires schedules: each with its jobs and its next fire.
-pub async fn fire(conn: &mut dyn Conn, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
-    let mut ids: Vec<JobId> = firings.iter().map(|firing| firing.id).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let mut records: HashMap<JobId, RecurringRecord> =
-        locked(conn, &ids).await?.into_iter().map(|one| (one.id, one)).collect();
-    let last: Vec<JobId> =
-        records.values().filter(|one| one.overlap != OverlapPolicy::Allow).filter_map(|one| one.last_job).collect();
-    let live = live_jobs(conn, last).await?;
-    let mut fired = Vec::with_capacity(firings.len());
-    let mut done = Vec::new();
-    for firing in firings {
-        // Taken out, so that a schedule fires once in a call.
-        let good = |one: &RecurringRecord| !one.paused && one.next_fire == Some(firing.expected);
-        let Some(one) = records.remove(&firing.id).filter(good) else {
-            fired.push(Fired::Conflict);
-            continue;
-        };
-        let queued = if one.overlap == OverlapPolicy::Queue { queued_behind(conn, one.id).await? } else { 0 };
-        let last = one.last_job.filter(|id| live.contains(id));
-        let arranged = arrange(firing, one.overlap, last, queued);
-        let jobs: Vec<&NewJob> = arranged.jobs.iter().collect();
-        submit::submit_following(conn, &jobs).await?;
-        let edges: Vec<_> = arranged.edges.iter().collect();
-        edges::store(conn, &edges, one.updated_at).await?;
-        fired.push(Fired::Done { jobs: jobs.len() as u64, skipped: arranged.skipped });
-        done.push((firing, arranged.jobs.last().map(|job| job.id), jobs.len() as u64, arranged.skipped));
-    }
-    conn.run_each(&ADVANCE_RECURRING, &done, |(firing, last_job, jobs, skipped), values| {
-        values.extend([
-            firing.id.into(),
-            Value::opt_time(firing.next),
-            Value::opt_time(firing.last_fire),
-            Value::Id(last_job.map(|id| id.0)),
-            Value::count(*jobs),
-            Value::count(*skipped),
-        ]);
-    })
-    .await?;
-    Ok(fired)
-}
-
-const LIVE_JOBS: Stmt = Stmt::shared(
-    "locking the last jobs of schedules",
-    "SELECT job_id FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
-);
-
-/// Which of these jobs have not ended; locked, so that none of them ends before an edge from it is stored.
-async fn live_jobs(conn: &mut dyn Conn, mut ids: Vec<JobId>) -> Result<Vec<JobId>, StoreError> {
-    ids.sort_unstable();
-    ids.dedup();
-    let rows = conn.rows_in(&LIVE_JOBS, &[], &ids).await?;
-    rows.iter().map(|row| row.fields().job_id("job_id")).collect()
-}
-
-const QUEUED_BEHIND: Stmt = Stmt::shared(
-    "counting the jobs that wait behind a schedule's last",
-    "SELECT COUNT(*) AS jobs FROM scheduler_workflow_condition WHERE workflow_id = ? AND status = 'OPEN'",
-);
-
-async fn queued_behind(conn: &mut dyn Conn, id: JobId) -> Result<usize, StoreError> {
-    match conn.row(&QUEUED_BEHIND, vec![id.into()]).await? {
-        Some(row) => row.fields().number("jobs"),
-        None => Ok(0),
-    }
-}
-
-const ADVANCE_RECURRING: Stmt = Stmt::shared(
-    "writing the next fires of schedules",
-    "WITH v (recurring_id, next_fire_time, last_fire_time, last_job_id, fired, skipped) AS \
-     (/*rows:id time time id int int*/) \
-     UPDATE scheduler_recurring_job SET next_fire_time = v.next_fire_time, \
-     last_fire_time = COALESCE(v.last_fire_time, scheduler_recurring_job.last_fire_time), \
-     last_job_id = COALESCE(v.last_job_id, scheduler_recurring_job.last_job_id), \
-     fired_count = fired_count + v.fired, skipped_count = skipped_count + v.skipped, version = version + 1, \
-     updated_at = /*now*/ FROM v WHERE scheduler_recurring_job.recurring_id = v.recurring_id",
-)
-.mysql(
-    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS recurring_id, ? AS next_fire_time, ? AS last_fire_time, \
-     CAST(? AS BINARY(16)) AS last_job_id, ? AS fired, ? AS skipped/*end*/) v \
-     STRAIGHT_JOIN scheduler_recurring_job r FORCE INDEX (PRIMARY) ON r.recurring_id = v.recurring_id \
-     SET r.next_fire_time = v.next_fire_time, r.last_fire_time = COALESCE(v.last_fire_time, r.last_fire_time), \
-     r.last_job_id = COALESCE(v.last_job_id, r.last_job_id), r.fired_count = r.fired_count + v.fired, \
-     r.skipped_count = r.skipped_count + v.skipped, r.version = r.version + 1, r.updated_at = /*now*/",
-);
 
 const PAUSE_RECURRING: Stmt = Stmt::shared(
     "pausing a schedule",
@@ -395,17 +351,20 @@ pub async fn cancel(
     reason: ArchiveReason,
     idle_for: Option<Duration>,
 ) -> Result<bool, StoreError> {
-    let Some(one) = locked(conn, &[id]).await?.pop() else { return Ok(false) };
+    let rows = conn.rows_in(&LOCK_RECURRING, &[], &[id]).await?;
+    let Some(row) = rows.first() else { return Ok(false) };
+    let one = Stored::of(row)?;
     let now = database_time(conn).await?;
     if idle_for.is_some_and(|idle_for| clock::elapsed(one.updated_at, now) < idle_for) {
         return Ok(false);
     }
-    conn.run(&ARCHIVE_RECURRING, vec![id.into(), json_of(&one)?, now.into(), reason.as_str().into()]).await?;
+    conn.run(&ARCHIVE_RECURRING, vec![id.into(), one.snapshot()?, now.into(), reason.as_str().into()]).await?;
     conn.run(&DELETE_RECURRING, vec![id.into()]).await?;
-    let tags: Vec<&str> = one.spec.tags.iter().map(Tag::as_str).collect();
+    let tags = one.tags();
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
     conn.run_in(&DELETE_RECURRING_TAGS, &[id.into()], &tags).await?;
-    if let Some(key) = &one.business_key {
-        conn.run(&FREE_RECURRING_KEY, vec![key.as_str().into(), id.into()]).await?;
+    if let Some(key) = one.business_key {
+        conn.run(&FREE_RECURRING_KEY, vec![key.into(), id.into()]).await?;
     }
     Ok(true)
 }

@@ -43,7 +43,8 @@ pub async fn settle(
     let mut counted = Vec::new();
     let ordinary = success::ordinary(conn.texts().dialect(), settlements);
     if !ordinary.is_empty() {
-        // If others follow, batches are counted after them: whoever holds the row of a batch waits for no job.
+        // If others follow, batches are counted after them: whoever holds the row of a batch should wait for no job. What
+        // this leaves over are jobs that are no children, or stale; nobody who holds those waits for a batch.
         let alone = ordinary.len() == settlements.len();
         let done = success::succeed(conn, settlements, &ordinary, alone).await?;
         for index in ordinary.iter().filter(|index| done.ended.contains(&settlements[**index].fence.job_id)) {

@@ -27,9 +27,24 @@ pub(crate) const STATEMENTS: &[Stmt] = &[WAITERS, LATE, FORGET_LIMITS];
 
 const WAITERS: Stmt = Stmt::shared(
     "looking for jobs that wait for a signal",
-    "SELECT w.job_id AS job_id FROM scheduler_signal_wait w JOIN scheduler_job_queue q ON q.job_id = w.job_id \
-     WHERE w.signal_key = ? AND w.delivered_at IS NULL AND q.status = /*state:waiting*/",
+    "SELECT w.job_id AS job_id, q.job_id AS live_id FROM scheduler_signal_wait w \
+     LEFT JOIN scheduler_job_queue q ON q.job_id = w.job_id \
+     WHERE w.signal_key = ? AND w.delivered_at IS NULL AND w.ended = /*no*/ \
+     AND (q.job_id IS NULL OR q.status = /*state:waiting*/)",
 );
+
+/// The jobs that wait for a key, which is locked. Those that have ended without are not looked at again.
+async fn waiters(conn: &mut dyn Conn, key: &SignalKey) -> Result<Vec<JobId>, StoreError> {
+    let (mut waiting, mut ended) = (Vec::new(), Vec::new());
+    for row in conn.rows(&WAITERS, vec![key.as_str().into()]).await? {
+        let mut fields = row.fields();
+        let id = fields.job_id("job_id")?;
+        if fields.opt_id("live_id")?.is_some() { &mut waiting } else { &mut ended }.push(id);
+    }
+    waits::note_ends(conn, &ended).await?;
+    waiting.sort_unstable();
+    Ok(waiting)
+}
 
 /// Gives a signal to the jobs that it is for, or keeps it.
 ///
@@ -41,9 +56,7 @@ pub async fn deliver(conn: &mut dyn Conn, delivery: &Delivery) -> Result<Deliver
         SignalTarget::Job(id) => (vec![*id], None),
         SignalTarget::Key(key) => {
             let occupied = mailbox::lock(conn, std::iter::once(key), now).await?.contains_key(key);
-            let rows = conn.rows(&WAITERS, vec![key.as_str().into()]).await?;
-            let ids = rows.iter().map(|row| row.fields().job_id("job_id")).collect::<Result<Vec<_>, _>>()?;
-            (ids, (!occupied).then_some(key))
+            (waiters(conn, key).await?, (!occupied).then_some(key))
         }
     };
     let rows = lock_live(conn, &ids).await?;

@@ -12,6 +12,7 @@ macro_rules! implement_store {
 
             use $crate::__private::async_trait;
             use $crate::__private::core::flow::{Edge, Workflow};
+            use $crate::__private::core::insight::{LaneRange, RecentEnd};
             use $crate::__private::core::node::{NodeRecord, NodeRegistration, QueueRecord};
             use $crate::__private::core::page::{JobCursor, JobFilter, Page};
             use $crate::__private::core::recurring::{
@@ -19,17 +20,22 @@ macro_rules! implement_store {
             };
             use $crate::__private::core::signal::Delivery;
             use $crate::__private::core::store::{
-                BatchStore, CanceledChildren, ClusterStore, ControlStore, Declared, Delivered, Expired, Fired,
-                JobStore, Orphans, Progress, PulseStore, QueryStore, QueueStore, RecurringStore, Replacement, Running,
-                SignalStore, StateCounts, SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned, Turn, TurnStore,
+                ArchiveRequest, ArchiveStore, Archived, BatchStore, CanceledChildren, ClusterStore, ControlStore,
+                DeadLetterStore, Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, Orphans,
+                Progress, PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore, RecurringStore, Replacement,
+                ResourceStore, RetriedAll, Running, SignalStore, StateCounts, SubmitOutcome, SubmitUnit, Submitted,
+                Swept, Transitioned, Turn, TurnStore, WaitingLane,
             };
             use $crate::__private::core::{
-                AttemptRecord, Batch, BusinessKey, ClaimRequest, ErrorKind, Followed, IdempotencyKey, JobId, JobRecord,
-                NewJob, NodeId, QueueName, Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
+                AttemptRecord, Batch, BusinessKey, ClaimRequest, DeadLetter, DeadLetterFilter, ErrorKind, Fence,
+                Followed, IdempotencyKey, JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob,
+                NodeId, Principal, QueueName, ResourceLimit, ResourceName, ResourceRecord, Settlement, SignalKey,
+                SignalRecord, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, batches, cancel_children, cluster, control, edges, lease, next_due, query,
-                queues, read, recurring, signals, submit, submit_plain, turn, work,
+                Intent, Transact as _, archive, archived, batches, cancel_children, cluster, control, dead_letters,
+                edges, fire, insight, job_log, lease, listing, next_due, purge, query, queues, read, recurring,
+                resources, signals, submit, submit_plain, turn, work,
             };
 
             #[async_trait]
@@ -57,7 +63,7 @@ macro_rules! implement_store {
 
                 async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
                     let ids: Arc<[JobId]> = ids.into();
-                    self.transact(Intent::Read, work!([ids], |conn| read::find(conn, &ids))).await
+                    self.transact(Intent::Read, work!([ids], |conn| archived::find(conn, &ids))).await
                 }
 
                 async fn find_by_business_key(&self, key: &BusinessKey) -> Result<Option<JobId>, StoreError> {
@@ -71,7 +77,7 @@ macro_rules! implement_store {
                 }
 
                 async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
-                    self.transact(Intent::Write, work!([], |conn| control::delete(conn, id))).await
+                    self.transact(Intent::Write, work!([], |conn| archived::delete(conn, id))).await
                 }
             }
 
@@ -191,7 +197,7 @@ macro_rules! implement_store {
                 }
 
                 async fn deregister(&self, node: NodeId) -> Result<(), StoreError> {
-                    self.transact(Intent::Statement, work!([], |conn| cluster::deregister(conn, node))).await
+                    self.transact(Intent::Write, work!([], |conn| cluster::deregister(conn, node))).await
                 }
 
                 async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
@@ -258,6 +264,14 @@ macro_rules! implement_store {
                     self.transact(Intent::Write, work!([new], |conn| recurring::declare(conn, &new))).await
                 }
 
+                async fn declare_all_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+                    if all.is_empty() {
+                        return Ok(Vec::new());
+                    }
+                    let all: Arc<[NewRecurring]> = all.into();
+                    self.transact(Intent::Write, work!([all], |conn| recurring::declare_all(conn, &all))).await
+                }
+
                 async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
                     let ids: Arc<[JobId]> = ids.into();
                     self.transact(Intent::Read, work!([ids], |conn| recurring::find(conn, &ids))).await
@@ -284,7 +298,7 @@ macro_rules! implement_store {
 
                 async fn fire_recurring(&self, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
                     let firings: Arc<[Firing]> = firings.into();
-                    self.transact(Intent::Write, work!([firings], |conn| recurring::fire(conn, &firings))).await
+                    self.transact(Intent::Write, work!([firings], |conn| fire::fire(conn, &firings))).await
                 }
 
                 async fn pause_recurring(&self, id: JobId) -> Result<bool, StoreError> {
@@ -319,13 +333,138 @@ macro_rules! implement_store {
 
                 async fn signals(&self, ids: &[JobId]) -> Result<Vec<SignalRecord>, StoreError> {
                     let ids: Arc<[JobId]> = ids.into();
-                    self.transact(Intent::Read, work!([ids], |conn| signals::read(conn, &ids))).await
+                    self.transact(Intent::Read, work!([ids], |conn| archived::signals(conn, &ids))).await
                 }
 
                 async fn sweep_signals(&self, after: Option<&SignalKey>, limit: usize) -> Result<Swept, StoreError> {
                     let after = after.cloned();
                     let sweep = work!([after], |conn| signals::sweep(conn, after.as_ref(), limit));
                     self.transact(Intent::MaybeWrite, sweep).await
+                }
+            }
+
+            #[async_trait]
+            impl ArchiveStore for $store {
+                async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError> {
+                    let request = *request;
+                    self.transact(Intent::MaybeWrite, work!([], |conn| archive::archive(conn, &request))).await
+                }
+
+                async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+                    self.transact(Intent::MaybeWrite, work!([], |conn| purge::purge_archive(conn, age, limit))).await
+                }
+
+                async fn purge_schedules(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+                    self.transact(Intent::MaybeWrite, work!([], |conn| purge::purge_schedules(conn, age, limit))).await
+                }
+            }
+
+            #[async_trait]
+            impl DeadLetterStore for $store {
+                async fn dead_letters(
+                    &self,
+                    filter: &JobFilter,
+                    after: Option<JobCursor>,
+                    limit: usize,
+                ) -> Result<Page<DeadLetter>, StoreError> {
+                    let filter = Arc::new(filter.clone());
+                    let letters = work!([filter], |conn| dead_letters::dead_letters(conn, &filter, after, limit));
+                    self.transact(Intent::Read, letters).await
+                }
+
+                async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
+                    let filter = Arc::new(filter.clone());
+                    let retry = work!([filter], |conn| dead_letters::retry_all(conn, &filter, limit));
+                    self.transact(Intent::Write, retry).await
+                }
+            }
+
+            #[async_trait]
+            impl ResourceStore for $store {
+                async fn declare_resource(&self, limit: &ResourceLimit) -> Result<(), StoreError> {
+                    let limit = limit.clone();
+                    self.transact(Intent::Write, work!([limit], |conn| resources::declare(conn, &limit))).await
+                }
+
+                async fn set_resource(&self, limit: &ResourceLimit) -> Result<(), StoreError> {
+                    let limit = limit.clone();
+                    self.transact(Intent::Write, work!([limit], |conn| resources::set(conn, &limit))).await
+                }
+
+                async fn remove_resource(&self, name: &ResourceName) -> Result<bool, StoreError> {
+                    let name = name.clone();
+                    self.transact(Intent::Statement, work!([name], |conn| resources::remove(conn, &name))).await
+                }
+
+                async fn resources(&self) -> Result<Vec<ResourceRecord>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| resources::resources(conn))).await
+                }
+
+                async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError> {
+                    let attempts: Arc<[Fence]> = attempts.into();
+                    let release = work!([attempts], |conn| resources::release_permits(conn, &attempts));
+                    self.transact(Intent::Write, release).await
+                }
+            }
+
+            #[async_trait]
+            impl InsightStore for $store {
+                async fn waiting_lanes(&self) -> Result<Vec<WaitingLane>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| insight::waiting_lanes(conn))).await
+                }
+
+                async fn count_waiting(&self, ranges: &[LaneRange], most: u64) -> Result<Vec<u64>, StoreError> {
+                    let ranges: Arc<[LaneRange]> = ranges.into();
+                    let count = work!([ranges], |conn| insight::count_waiting(conn, &ranges, most));
+                    self.transact(Intent::Read, count).await
+                }
+
+                async fn recent_ends(&self, state: JobState, limit: usize) -> Result<Vec<RecentEnd>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| insight::recent_ends(conn, state, limit))).await
+                }
+
+                async fn count_ended(&self, state: JobState, most: u64) -> Result<u64, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| insight::count_ended(conn, state, most))).await
+                }
+
+                async fn running_by_queue(&self) -> Result<::std::collections::BTreeMap<QueueName, u64>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| insight::running_by_queue(conn))).await
+                }
+
+                async fn paused_queues(&self) -> Result<Vec<QueueName>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| insight::paused_queues(conn))).await
+                }
+
+                async fn edges_to(&self, id: JobId) -> Result<Vec<Edge>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| insight::edges_to(conn, id))).await
+                }
+            }
+
+            #[async_trait]
+            impl JobLogStore for $store {
+                async fn append_log(&self, lines: &[LogLine]) -> Result<(), StoreError> {
+                    if lines.is_empty() {
+                        return Ok(());
+                    }
+                    let lines: Arc<[LogLine]> = lines.into();
+                    self.transact(Intent::Statement, work!([lines], |conn| job_log::append(conn, &lines))).await
+                }
+
+                async fn read_log(
+                    &self,
+                    id: JobId,
+                    filter: &LogFilter,
+                    after: Option<LogPlace>,
+                    limit: usize,
+                ) -> Result<LogPage, StoreError> {
+                    let filter = *filter;
+                    let read = work!([], |conn| job_log::read(conn, id, &filter, after, limit));
+                    self.transact(Intent::Read, read).await
+                }
+
+                async fn purge_log(&self, request: &PurgeLog) -> Result<PurgedLog, StoreError> {
+                    let request = *request;
+                    self.transact(Intent::MaybeWrite, work!([], |conn| job_log::purge(conn, &request))).await
                 }
             }
 
@@ -338,7 +477,7 @@ macro_rules! implement_store {
                     limit: usize,
                 ) -> Result<Page<JobRecord>, StoreError> {
                     let filter = Arc::new(filter.clone());
-                    let list = work!([filter], |conn| query::list(conn, &filter, after, limit));
+                    let list = work!([filter], |conn| listing::list(conn, &filter, after, limit));
                     self.transact(Intent::Read, list).await
                 }
 
@@ -346,8 +485,14 @@ macro_rules! implement_store {
                     self.transact(Intent::Read, work!([], |conn| query::count_by_state(conn))).await
                 }
 
+                async fn count_by_state_of(&self, principal: &Principal) -> Result<StateCounts, StoreError> {
+                    let principal = principal.clone();
+                    let count = work!([principal], |conn| query::count_by_state_of(conn, &principal));
+                    self.transact(Intent::Read, count).await
+                }
+
                 async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
-                    self.transact(Intent::Read, work!([], |conn| query::attempts(conn, id))).await
+                    self.transact(Intent::Read, work!([], |conn| archived::attempts(conn, id))).await
                 }
 
                 async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {

@@ -1,12 +1,12 @@
 //! Putting jobs in.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ratchet_core::batch::NewBatch;
 use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
 use ratchet_core::{
-    BusinessKey, Due, Edge, ErrorKind, JobId, JobState, NewJob, StartState, StoreError, Timestamp, clock,
+    BusinessKey, Due, Edge, ErrorKind, JobId, JobSpec, JobState, NewJob, StartState, StoreError, Timestamp, clock,
 };
 
 use crate::batches;
@@ -14,8 +14,10 @@ use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::dialect::Dialect;
 use crate::edges;
+use crate::origin;
 use crate::read::json_of;
 use crate::stmt::Stmt;
+use crate::taken::Taken;
 use crate::value::{Value, micros};
 use crate::waits;
 
@@ -28,12 +30,6 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     INSERT_TIED_QUEUE,
     INSERT_CHILDREN,
     INSERT_TAGS,
-    STORED_IDS,
-    IDEMPOTENCY_OWNERS,
-    BUSINESS_KEY_HOLDERS,
-    LATEST_IDS,
-    LATEST_IDEMPOTENCY_OWNERS,
-    LATEST_BUSINESS_KEY_HOLDERS,
 ];
 
 pub(crate) const DOING: &str = "submitting jobs";
@@ -195,12 +191,13 @@ async fn insert_as_given(
     if !all_stored(stored, jobs.len())? {
         return Ok(false);
     }
-    if jobs.iter().all(|job| job.flow.is_none()) {
+    if jobs.iter().all(|job| job.flow.is_none() && job.spec.resource.is_none()) {
         conn.run_each(&INSERT_QUEUE, jobs, |job, values| bind_hot(job, now, values)).await?;
     } else {
         conn.run_each(&INSERT_TIED_QUEUE, jobs, |job, values| {
             bind_hot(job, now, values);
             values.extend([Value::count(job.flow.bits()), Value::count(job.waits_for)]);
+            values.push(resource_of(&job.spec));
         })
         .await?;
     }
@@ -250,6 +247,18 @@ pub(crate) async fn take_business_key(conn: &mut dyn Conn, key: &str, id: JobId)
     all_stored(conn.run_each(&TAKE_BUSINESS_KEYS, &[key], bind).await, 1)
 }
 
+/// Takes the business keys of several jobs again; `false` if another job holds one of them.
+pub(crate) async fn take_business_keys(
+    conn: &mut dyn Conn,
+    keys: &[(&BusinessKey, JobId)],
+) -> Result<bool, StoreError> {
+    let now = database_time(conn).await?;
+    let taken = conn.run_each(&TAKE_BUSINESS_KEYS, keys, |(key, id), values| {
+        values.extend([key.as_str().into(), (*id).into(), now.into()]);
+    });
+    all_stored(taken.await, keys.len())
+}
+
 // Most jobs use none of the optional columns: half the values to bind.
 const INSERT_PLAIN_JOBS: Stmt = Stmt::shared(
     "storing plain jobs",
@@ -288,7 +297,7 @@ impl<'a> ColdRow<'a> {
             Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
             job.on_success.as_ref().map_or(Ok(NULL), json_of)?,
             job.on_failure.as_ref().map_or(Ok(NULL), json_of)?,
-            job.origin.as_ref().map_or(Ok(NULL), json_of)?,
+            origin::value_of(job)?,
             Value::Id(job.parent.map(|id| id.0)),
             Value::Id(job.workflow.map(|id| id.0)),
             Value::opt_text(job.step.as_ref().map(AsRef::as_ref)),
@@ -311,6 +320,7 @@ impl<'a> ColdRow<'a> {
             && spec.timeout.is_none()
             && spec.resource.is_none()
             && spec.principal.is_none()
+            && spec.trace.is_none()
             && idempotency_key.is_none()
             && business_key.is_none()
             && on_success.is_none()
@@ -350,9 +360,9 @@ const INSERT_QUEUE: Stmt = Stmt::shared(
 );
 
 const INSERT_TIED_QUEUE: Stmt = Stmt::shared(
-    "queueing jobs with ties",
+    "queueing jobs with ties or resources",
     "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, updated_at, \
-     flow, waits_for) /*rows:id text text text int time text time int int*/",
+     flow, waits_for, resource) /*rows:id text text text int time text time int int text*/",
 );
 
 // Elsewhere an index finds them.
@@ -376,6 +386,11 @@ pub(crate) fn state_at_start(job: &NewJob) -> JobState {
     }
 }
 
+/// The resource of a job as its hot row holds it: empty if it has none, so that lanes of both sorts are one range of an index.
+pub(crate) fn resource_of(spec: &JobSpec) -> Value {
+    spec.resource.as_ref().map_or("", AsRef::as_ref).into()
+}
+
 fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
     let scheduled_time = match (job.start, job.due) {
         (_, Due::At(time)) => time,
@@ -396,138 +411,3 @@ fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
 }
 
 const INSERT_TAGS: Stmt = Stmt::shared("tagging jobs", "INSERT INTO scheduler_job_tag (tag, job_id) /*rows:text id*/");
-
-/// Ids and keys that are taken, by what is stored and by the units decided so far.
-#[derive(Default)]
-struct Taken {
-    ids: HashSet<JobId>,
-    idempotency: HashMap<String, JobId>,
-    business: HashMap<String, JobId>,
-}
-
-impl Taken {
-    /// Reads what is taken; `latest` if this transaction may not see it otherwise, because it began before.
-    async fn read(conn: &mut dyn Conn, jobs: &[&NewJob], latest: bool) -> Result<Self, StoreError> {
-        let [stored_ids, idempotency_owners, business_key_holders] = if latest {
-            [LATEST_IDS, LATEST_IDEMPOTENCY_OWNERS, LATEST_BUSINESS_KEY_HOLDERS]
-        } else {
-            [STORED_IDS, IDEMPOTENCY_OWNERS, BUSINESS_KEY_HOLDERS]
-        };
-        let mut taken = Self::default();
-        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-        for row in conn.rows_in(&stored_ids, &[], &ids).await? {
-            taken.ids.insert(row.fields().job_id("job_id")?);
-        }
-        let keys: Vec<&str> = jobs.iter().filter_map(|job| job.idempotency_key.as_ref()).map(AsRef::as_ref).collect();
-        for row in conn.rows_in(&idempotency_owners, &[], &keys).await? {
-            let mut fields = row.fields();
-            taken.idempotency.insert(fields.text("idempotency_key")?.to_owned(), fields.job_id("original_job_id")?);
-        }
-        let keys: Vec<&str> = jobs.iter().filter_map(|job| job.business_key.as_ref()).map(AsRef::as_ref).collect();
-        for row in conn.rows_in(&business_key_holders, &[], &keys).await? {
-            let mut fields = row.fields();
-            taken.business.insert(fields.text("business_key")?.to_owned(), fields.job_id("owner_job_id")?);
-        }
-        Ok(taken)
-    }
-
-    /// Decides about one unit; one whose jobs belong together is a whole.
-    fn decide_unit<'a>(&mut self, unit: &'a SubmitUnit, accepted: &mut Vec<&'a NewJob>) -> SubmitOutcome {
-        if let Some(owner) = unit.stand_in(|job| self.ids.contains(&job.id), |job| self.owner(job)) {
-            return Ok(vec![Submitted::Existing(owner); unit.jobs.len()]);
-        }
-        self.decide(unit.jobs.iter(), accepted)
-    }
-
-    /// Decides about the jobs of one unit; new ones are added to `accepted`, unless the unit is refused.
-    fn decide<'a>(&mut self, unit: impl Iterator<Item = &'a NewJob>, accepted: &mut Vec<&'a NewJob>) -> SubmitOutcome {
-        let accepted_before = accepted.len();
-        let mut submitted = Vec::with_capacity(unit.size_hint().0);
-        for job in unit {
-            if self.ids.contains(&job.id) {
-                // Submitted again after a lost reply.
-                submitted.push(Submitted::Created(job.id));
-            } else if let Some(owner) = self.owner(job) {
-                submitted.push(Submitted::Existing(owner));
-            } else if let Some((key, holder)) = self.holder(job) {
-                let refused = StoreError::duplicate(DOING, key.clone(), holder);
-                accepted.drain(accepted_before..).for_each(|job| self.give_back(job));
-                return Err(refused);
-            } else {
-                self.take(job);
-                accepted.push(job);
-                submitted.push(Submitted::Created(job.id));
-            }
-        }
-        Ok(submitted)
-    }
-
-    /// The job that was first submitted with this job's idempotency key.
-    fn owner(&self, job: &NewJob) -> Option<JobId> {
-        job.idempotency_key.as_ref().and_then(|key| self.idempotency.get(key.as_str()).copied())
-    }
-
-    fn holder<'a>(&self, job: &'a NewJob) -> Option<(&'a BusinessKey, JobId)> {
-        let key = job.business_key.as_ref()?;
-        Some((key, *self.business.get(key.as_str())?))
-    }
-
-    fn take(&mut self, job: &NewJob) {
-        self.ids.insert(job.id);
-        if let Some(key) = &job.idempotency_key {
-            self.idempotency.insert(key.as_str().to_owned(), job.id);
-        }
-        if let Some(key) = &job.business_key {
-            self.business.insert(key.as_str().to_owned(), job.id);
-        }
-    }
-
-    fn give_back(&mut self, job: &NewJob) {
-        self.ids.remove(&job.id);
-        if let Some(key) = &job.idempotency_key {
-            self.idempotency.remove(key.as_str());
-        }
-        if let Some(key) = &job.business_key {
-            self.business.remove(key.as_str());
-        }
-    }
-}
-
-const STORED_IDS: Stmt =
-    Stmt::shared("looking for jobs that are already stored", "SELECT job_id FROM scheduler_job WHERE job_id /*any*/");
-
-const IDEMPOTENCY_OWNERS: Stmt = Stmt::shared(
-    "looking for idempotency keys that are taken",
-    "SELECT idempotency_key, original_job_id FROM scheduler_idempotency_key WHERE idempotency_key /*any*/",
-);
-
-const BUSINESS_KEY_HOLDERS: Stmt = Stmt::shared(
-    "looking for business keys that are held",
-    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key /*any*/",
-);
-
-// A caller's transaction on MySQL may be REPEATABLE READ, where only a locking read sees what was committed since. Not at
-// the first look: of keys that nobody has it would lock the gaps.
-const LATEST_IDS: Stmt = Stmt::shared(
-    "looking again for jobs that are already stored",
-    "SELECT job_id FROM scheduler_job WHERE job_id /*any*/",
-)
-.mysql("SELECT job_id FROM scheduler_job WHERE job_id /*any*/ LOCK IN SHARE MODE");
-
-const LATEST_IDEMPOTENCY_OWNERS: Stmt = Stmt::shared(
-    "looking again for idempotency keys that are taken",
-    "SELECT idempotency_key, original_job_id FROM scheduler_idempotency_key WHERE idempotency_key /*any*/",
-)
-.mysql(
-    "SELECT idempotency_key, original_job_id FROM scheduler_idempotency_key WHERE idempotency_key /*any*/ \
-     LOCK IN SHARE MODE",
-);
-
-const LATEST_BUSINESS_KEY_HOLDERS: Stmt = Stmt::shared(
-    "looking again for business keys that are held",
-    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key /*any*/",
-)
-.mysql(
-    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key /*any*/ \
-     LOCK IN SHARE MODE",
-);

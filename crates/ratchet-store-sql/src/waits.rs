@@ -15,7 +15,7 @@ use crate::stmt::Stmt;
 use crate::value::{Value, micros};
 
 pub(crate) const STATEMENTS: &[Stmt] =
-    &[STORE_WAITS, READ_WAITS, BEGIN_LIMITS, NO_LIMITS, WRITE_SIGNALS, WRITE_TIES, DELETE_WAIT];
+    &[STORE_WAITS, READ_WAITS, BEGIN_LIMITS, NO_LIMITS, NOTE_ENDS, AWAIT_AGAIN, WRITE_SIGNALS, WRITE_TIES, DELETE_WAIT];
 
 /// Jobs that begin to wait for signals.
 pub(crate) struct Begun<'a> {
@@ -130,6 +130,22 @@ pub(crate) async fn wait_no_more(conn: &mut dyn Conn, ids: &[JobId]) -> Result<(
     Ok(())
 }
 
+const NOTE_ENDS: Stmt = Stmt::shared(
+    "noting that jobs have ended without their signals",
+    "UPDATE scheduler_signal_wait SET ended = /*yes*/ WHERE job_id /*any*/",
+);
+
+/// Notes that jobs have ended without their signals, under the lock of the key. They wait again by [`begin_again`].
+pub(crate) async fn note_ends(conn: &mut dyn Conn, ids: &[JobId]) -> Result<(), StoreError> {
+    conn.run_in(&NOTE_ENDS, &[], ids).await?;
+    Ok(())
+}
+
+const AWAIT_AGAIN: Stmt = Stmt::shared(
+    "letting jobs wait for their signals again",
+    "UPDATE scheduler_signal_wait SET expires_at = NULL, ended = /*no*/ WHERE job_id /*any*/",
+);
+
 /// Lets jobs that are brought back wait for their signals again; says what is left to wait for of those that got theirs,
 /// because it was kept for them. No time limit runs.
 pub(crate) async fn begin_again(
@@ -143,7 +159,7 @@ pub(crate) async fn begin_again(
     let waits = read(conn, &ids).await?;
     let now = database_time(conn).await?;
     let mut kept = mailbox::lock(conn, waits.values().map(|wait| &wait.key), now).await?;
-    wait_no_more(conn, &ids).await?;
+    conn.run_in(&AWAIT_AGAIN, &[], &ids).await?;
     let mut left = BTreeMap::new();
     for (id, waiting) in jobs {
         if let Some(signal) = waits.get(id).and_then(|wait| kept.remove(&wait.key)) {

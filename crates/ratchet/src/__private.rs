@@ -1,6 +1,6 @@
 //! What the expansions of the macros name. Not for use by hand: anything here may change at any time.
 
-pub use ratchet_core::{Backoff, Priority};
+pub use ratchet_core::{Backoff, BreakerConfig, Priority};
 pub use ratchet_engine::{
     Failure, FromPrev, Job, JobContext, JobDefaults, JobError, Requirement, ResultCondition, Scheduled,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ratchet_core::{ErrorKind, Store, StoreError};
 
 /// Opens the store at an address, as it stands in a configuration: `postgres://…`, `mysql://…`, or the path of a SQLite
-/// file. With `migrate` its schema is brought up to date, and a missing file is created.
+/// file, with or without `sqlite://` before it. With `migrate` its schema is brought up to date, and a missing file is created.
 ///
 /// ```
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,25 +20,31 @@ use ratchet_core::{ErrorKind, Store, StoreError};
 /// # Errors
 /// [`Invalid`](ErrorKind::Invalid) for a database whose feature was not compiled in; and what opening that store says.
 pub async fn open_store(address: &str, migrate: bool) -> Result<Arc<dyn Store>, StoreError> {
-    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
-    match scheme {
+    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+    if rest.is_empty() {
+        let problem = "the address is empty; write postgres://…, mysql://… or the path of a SQLite file";
+        return Err(StoreError::new(ErrorKind::Invalid, "opening a store", problem));
+    }
+    let scheme = scheme.to_ascii_lowercase();
+    let url = format!("{scheme}://{rest}");
+    match scheme.as_str() {
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => {
-            let store = crate::postgres::PostgresStore::options(address).migrate(migrate).connect().await?;
+            let store = crate::postgres::PostgresStore::options(&url).migrate(migrate).connect().await?;
             Ok(Arc::new(store))
         }
         #[cfg(feature = "mysql")]
         "mysql" | "mariadb" => {
-            let store = crate::mysql::MysqlStore::options(address).migrate(migrate).connect().await?;
+            let store = crate::mysql::MysqlStore::options(&url).migrate(migrate).connect().await?;
             Ok(Arc::new(store))
         }
         #[cfg(feature = "sqlite")]
-        "" => {
-            let store = crate::sqlite::SqliteStore::options(address).create(migrate).migrate(migrate).open().await?;
+        "" | "sqlite" => {
+            let store = crate::sqlite::SqliteStore::options(rest).create(migrate).migrate(migrate).open().await?;
             Ok(Arc::new(store))
         }
         _ => {
-            let _ = migrate;
+            let _ = (migrate, url);
             let problem = format!(
                 "nothing here opens {scheme:?}; compile ratchet with the feature postgres, mysql or sqlite, and write \
                  postgres://…, mysql://… or the path of a SQLite file"

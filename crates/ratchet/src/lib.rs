@@ -59,7 +59,15 @@
 //! | count many jobs together | [`Client::batch`], [`BatchHandle`] |
 //! | submit or complete in a transaction of your own | `SubmitIn` and `CompleteIn` in `ratchet::sqlite`, `ratchet::postgres`, `ratchet::mysql` |
 //! | hear what happens | [`Client::events`], [`JobEvent`] |
-//! | change how Ratchet decides | [`RetryPolicy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
+//! | say what may be submitted, and who may do and see what | [`JobPolicy`], [`AllowList`], [`Client::as_principal`], [`Authorizer`], [`OwnJobs`] |
+//! | keep arguments and results from being read in the database | [`PayloadCodec`] |
+//! | run handlers on a runtime of their own | [`ExecutorProvider`] |
+//! | write into a job's log, and read it | [`JobContext::log`], [`Client::job_log`], [`JobLogs`], [`JobLogSink`] |
+//! | follow a trace into a job and out of it | [`Enqueue::trace_context`], [`JobContext::trace_context`], [`TraceCapture`] |
+//! | leave a service alone while it fails | `#[job(service = "…")]`, [`BreakerConfig`], [`Ratchet::services`] |
+//! | know whether a node is well | [`Ratchet::health`], [`HealthProbe`] |
+//! | watch figures | [`metrics`], [`MetricsCollector`], the feature `prometheus` |
+//! | change how Ratchet decides | [`RetryPolicy`], [`ResilienceStrategy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
 //! | write a store | [`store`], and the suite in `ratchet-conformance` |
 //! | wake nodes of other processes | [`RatchetBuilder::coordinator`], [`ClusterCoordinator`] |
 //!
@@ -77,6 +85,8 @@
 //! | `sqlite` | the store in a SQLite file, in `ratchet::sqlite` | yes |
 //! | `postgres` | the store on PostgreSQL, in `ratchet::postgres` | no |
 //! | `mysql` | the store on MySQL and MariaDB, in `ratchet::mysql` | no |
+//! | `prometheus` | the figures of the process in Prometheus' text form, in `ratchet::prometheus` | no |
+//! | `log-layer` | `JobLogLayer`, which brings what is given to `tracing` into jobs' logs | no |
 //! | `redis` | word of new work between nodes over Redis, in `ratchet::redis` | no |
 
 mod address;
@@ -85,6 +95,8 @@ pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod prelude;
+#[cfg(feature = "prometheus")]
+pub mod prometheus;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]
@@ -100,7 +112,6 @@ pub use ratchet_engine::Job;
 pub use ratchet_engine::JobContext;
 pub use ratchet_engine::JobDefaults;
 pub use ratchet_engine::JobError;
-pub use ratchet_engine::JobLog;
 pub use ratchet_engine::Requirement;
 pub use ratchet_engine::State;
 #[cfg(feature = "macros")]
@@ -111,7 +122,10 @@ pub use ratchet_macros::condition;
 pub use ratchet_macros::job;
 
 // Running them.
+pub use ratchet_engine::Health;
+pub use ratchet_engine::HealthProbe;
 pub use ratchet_engine::JobConstructor;
+pub use ratchet_engine::LastSuccess;
 pub use ratchet_engine::Ratchet;
 pub use ratchet_engine::RatchetBuilder;
 pub use ratchet_engine::Registration;
@@ -131,9 +145,43 @@ pub use ratchet_engine::IntoStep;
 pub use ratchet_engine::JobExt;
 pub use ratchet_engine::JobHandle;
 pub use ratchet_engine::ResultError;
+pub use ratchet_engine::Sort;
 pub use ratchet_engine::Step;
 pub use ratchet_engine::StepOptions;
 pub use ratchet_engine::SubmitError;
+
+// Seeing how it goes.
+pub use ratchet_core::explain::Explanation;
+pub use ratchet_core::explain::Reason;
+pub use ratchet_core::insight::Depth;
+pub use ratchet_core::insight::Percentiles;
+pub use ratchet_core::insight::QueueHealth;
+pub use ratchet_core::insight::Recent;
+
+// Saying who may do what.
+pub use ratchet_engine::Action;
+pub use ratchet_engine::AllowList;
+pub use ratchet_engine::AllowRule;
+pub use ratchet_engine::Authorizer;
+pub use ratchet_engine::Denied;
+pub use ratchet_engine::JobPolicy;
+pub use ratchet_engine::OwnJobs;
+pub use ratchet_engine::PolicyRefusal;
+pub use ratchet_engine::Scope;
+pub use ratchet_engine::Target;
+
+// Caring for what has ended.
+pub use ratchet_core::DeadLetter;
+pub use ratchet_core::DeadLetterFilter;
+pub use ratchet_core::DeadLetterGroup;
+pub use ratchet_core::Fingerprint;
+pub use ratchet_core::Retention;
+pub use ratchet_core::page::ArchiveScope;
+pub use ratchet_core::store::RetriedAll;
+pub use ratchet_engine::BulkEvent;
+pub use ratchet_engine::BulkEventKind;
+pub use ratchet_engine::BulkEventStream;
+pub use ratchet_engine::DeadLetterGroups;
 
 // Letting them follow each other.
 pub use ratchet_core::Edge;
@@ -182,9 +230,26 @@ pub use ratchet_core::BatchSummary;
 pub use ratchet_core::batch::ProgressEvery;
 pub use ratchet_engine::BatchBuilder;
 pub use ratchet_engine::BatchHandle;
+pub use ratchet_engine::FeedCause;
 pub use ratchet_engine::FeedError;
 pub use ratchet_engine::OpenBatch;
 pub use ratchet_engine::ProgressStream;
+
+// Reading what they wrote down, and following them through other systems.
+pub use ratchet_core::LogFilter;
+pub use ratchet_core::LogLevel;
+pub use ratchet_core::LogLine;
+pub use ratchet_core::LogPage;
+pub use ratchet_core::LogPlace;
+pub use ratchet_core::TraceContext;
+pub use ratchet_core::trace;
+pub use ratchet_engine::JobLog;
+#[cfg(feature = "log-layer")]
+pub use ratchet_engine::JobLogLayer;
+pub use ratchet_engine::JobLogSink;
+pub use ratchet_engine::JobLogs;
+pub use ratchet_engine::LogSinkError;
+pub use ratchet_engine::TraceCapture;
 
 // Hearing of them.
 pub use ratchet_core::DeferReason;
@@ -194,23 +259,40 @@ pub use ratchet_engine::JobEvent;
 pub use ratchet_engine::JobEventKind;
 
 // Changing how Ratchet decides.
+pub use ratchet_core::Admission;
+pub use ratchet_core::BreakerConfig;
+pub use ratchet_core::BreakerState;
+pub use ratchet_core::CallEnd;
 pub use ratchet_core::Clock;
 pub use ratchet_core::ClusterCoordinator;
 pub use ratchet_core::Hint;
+pub use ratchet_core::Ticket;
 pub use ratchet_core::coordinator;
 pub use ratchet_engine::AdaptivePolling;
 pub use ratchet_engine::AdaptiveWaits;
+pub use ratchet_engine::AlwaysAdmit;
+pub use ratchet_engine::Attempt;
+pub use ratchet_engine::CircuitBreakers;
+pub use ratchet_engine::CodecError;
 pub use ratchet_engine::DefaultErrorSanitizer;
 pub use ratchet_engine::DefaultRetryPolicy;
 pub use ratchet_engine::ErrorSanitizer;
+pub use ratchet_engine::ExecutorProvider;
+pub use ratchet_engine::FacadeMetrics;
 pub use ratchet_engine::HostIdentity;
 pub use ratchet_engine::LifecycleHook;
+pub use ratchet_engine::MetricsCollector;
 pub use ratchet_engine::NodeIdentity;
+pub use ratchet_engine::Part;
+pub use ratchet_engine::PayloadCodec;
 pub use ratchet_engine::Poll;
 pub use ratchet_engine::PollingStrategy;
+pub use ratchet_engine::ResilienceStrategy;
 pub use ratchet_engine::RetryPolicy;
 pub use ratchet_engine::RetryVerdict;
+pub use ratchet_engine::ServiceState;
 pub use ratchet_engine::SystemClock;
+pub use ratchet_engine::metrics;
 pub use ratchet_engine::new_node_id;
 
 // The words of jobs: ids, names, states, records.
@@ -234,7 +316,9 @@ pub use ratchet_core::Origin;
 pub use ratchet_core::Principal;
 pub use ratchet_core::Priority;
 pub use ratchet_core::QueueName;
+pub use ratchet_core::ResourceLimit;
 pub use ratchet_core::ResourceName;
+pub use ratchet_core::ResourceRecord;
 pub use ratchet_core::StoreError;
 pub use ratchet_core::Tag;
 /// A point in time, as jobs know it: UTC, stored with microsecond precision.

@@ -28,16 +28,22 @@ pub(super) struct TryLater;
 #[job(kind = "demo.email", max_retries = 4, backoff = "exponential 150ms")]
 pub(super) async fn email(ctx: &JobContext, fails: u32) -> Result<(), TryLater> {
     work(10..80).await;
-    if ctx.attempt() <= fails { Err(TryLater) } else { Ok(()) }
+    if ctx.attempt() > fails {
+        return Ok(());
+    }
+    ctx.log().field("of", fails).warn("the mail server is busy");
+    Err(TryLater)
 }
 
 /// Long enough to show how far it is.
 #[job(kind = "demo.import")]
 pub(super) async fn import(ctx: &JobContext, rows: u32) -> u32 {
+    ctx.log().field("rows", rows).info("importing");
     for done in 1..=10 {
         work(60..120).await;
         ctx.progress(f64::from(done) / 10.0);
     }
+    ctx.log().info("done");
     rows
 }
 

@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 use clap::Args;
-use ratchet::{BusinessKey, InvalidInput, JobCursor, JobFilter, JobId, JobState, Kind, QueueName, Tag, Timestamp};
+use ratchet::{ArchiveScope, JobCursor, JobFilter, JobId, JobState, Timestamp};
 use ratchet_core::clock;
 use serde::Serialize;
 
+use super::narrow::Narrow;
 use super::view::JobView;
 use crate::exit::Exit;
 use crate::output::table;
 use crate::paging::{Pages, more};
-use crate::queues::queue_name;
 use crate::session::Session;
 use crate::times;
 
@@ -19,35 +19,16 @@ pub(crate) struct Filter {
     /// Only in these states, such as `failed` or `pending,running`
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<JobState>,
-    /// Only of this kind
-    #[arg(long, value_parser = kind)]
-    kind: Option<Kind>,
-    /// Only in this queue
-    #[arg(long, value_parser = queue_name)]
-    queue: Option<QueueName>,
-    /// Only with this tag
-    #[arg(long, value_parser = tag)]
-    tag: Option<Tag>,
-    /// Only with this business key, held or once held
-    #[arg(long, value_name = "KEY", value_parser = business_key)]
-    business_key: Option<BusinessKey>,
-    /// Only the children of this batch or schedule
-    #[arg(long, value_name = "ID")]
-    parent: Option<JobId>,
+    #[command(flatten)]
+    jobs: Narrow,
+    /// Only jobs in the archive
+    #[arg(long, conflicts_with = "with_archived")]
+    archived: bool,
+    /// Jobs in the archive too
+    #[arg(long)]
+    with_archived: bool,
     #[command(flatten)]
     pages: Pages,
-}
-
-fn kind(text: &str) -> Result<Kind, InvalidInput> {
-    Kind::new(text)
-}
-
-fn tag(text: &str) -> Result<Tag, InvalidInput> {
-    Tag::new(text)
-}
-
-fn business_key(text: &str) -> Result<BusinessKey, InvalidInput> {
-    BusinessKey::new(text)
 }
 
 #[derive(Serialize)]
@@ -57,9 +38,14 @@ struct PageView {
 }
 
 pub(super) async fn run(session: &Session, filter: Filter) -> Result<Exit> {
-    let Filter { state, kind, queue, tag, business_key, parent, pages } = filter;
+    let Filter { state, jobs, archived, with_archived, pages } = filter;
     let client = session.client().await?;
-    let filter = JobFilter { states: state, kind, queue, tag, business_key, parent };
+    let archive = match (archived, with_archived) {
+        (true, _) => ArchiveScope::Archived,
+        (false, true) => ArchiveScope::Both,
+        (false, false) => ArchiveScope::Live,
+    };
+    let filter = JobFilter { states: state, archive, ..jobs.into_filter() };
     let (after, limit) = pages.ask();
     let page = client.list(&filter, after, limit).await?;
     let now = client.store().database_time().await?;
@@ -77,7 +63,8 @@ fn listed(page: &PageView, now: Timestamp) -> String {
     }
     let rows = page.items.iter().map(|job| {
         let tries = format!("{}/{}", job.attempts, job.max_retries.saturating_add(1));
-        [job.id.to_string(), job.state.to_string(), job.kind.to_string(), tries, when(job, now)]
+        let archived = if job.archived_at.is_some() { " (archived)" } else { "" };
+        [job.id.to_string(), format!("{}{archived}", job.state), job.kind.to_string(), tries, when(job, now)]
     });
     table(&["ID", "STATE", "KIND", "TRY", "WHEN"], 2, rows) + &more(page.next.map(JobCursor))
 }

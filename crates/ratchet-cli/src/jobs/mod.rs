@@ -1,6 +1,9 @@
 //! `ratchet jobs`
 
+mod explain;
 mod list;
+mod logs;
+mod narrow;
 mod show;
 mod steer;
 mod view;
@@ -10,6 +13,7 @@ use clap::Subcommand;
 
 use crate::exit::Exit;
 use crate::session::Session;
+pub(crate) use narrow::Narrow;
 use steer::{Ids, Verb};
 
 #[derive(Subcommand)]
@@ -18,6 +22,10 @@ pub(crate) enum Command {
     List(list::Filter),
     /// Show one job with its attempts
     Show(show::Which),
+    /// Say why a job does not run now
+    Explain(show::Which),
+    /// Show what a job's handler wrote down
+    Logs(logs::Which),
     /// End live jobs; a running handler is told to stop
     Cancel(Ids),
     /// Suspend jobs that wait or have failed
@@ -34,6 +42,8 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
     match command {
         Command::List(filter) => list::run(session, filter).await,
         Command::Show(which) => show::run(session, which).await,
+        Command::Explain(which) => explain::run(session, which).await,
+        Command::Logs(which) => logs::run(session, which).await,
         Command::Cancel(ids) => steer::run(session, Verb::Cancel, ids).await,
         Command::Pause(ids) => steer::run(session, Verb::Pause, ids).await,
         Command::Resume(ids) => steer::run(session, Verb::Resume, ids).await,

@@ -14,7 +14,7 @@ use crate::times;
 #[derive(Args)]
 pub(crate) struct Which {
     /// The job
-    id: JobId,
+    pub(super) id: JobId,
 }
 
 #[derive(Serialize)]
@@ -33,10 +33,11 @@ pub(super) async fn run(session: &Session, which: Which) -> Result<Exit> {
         return Ok(Exit::NotFound);
     };
     let attempts = client.attempts(which.id).await?;
+    let nodes = if attempts.is_empty() { Vec::new() } else { client.nodes().await? };
     let now = client.store().database_time().await?;
     let signal = client.awaited_signal(which.id).await?;
-    let shown =
-        Shown { job: job.into(), signal, attempt_records: attempts.into_iter().map(AttemptView::from).collect() };
+    let attempt_records = attempts.into_iter().map(|attempt| AttemptView::of(attempt, &nodes)).collect();
+    let shown = Shown { job: job.into(), signal, attempt_records };
     session.output.show(&shown, |shown| page(shown, now))?;
     Ok(Exit::Done)
 }
@@ -57,12 +58,20 @@ fn page(shown: &Shown, now: Timestamp) -> String {
             attempt.attempt.to_string(),
             attempt.status.to_owned(),
             times::ago(attempt.started_at, now),
+            milliseconds(attempt.queue_wait_ms),
             milliseconds(attempt.duration_ms),
+            node(attempt),
             attempt.error.clone().unwrap_or_default(),
         ]
     });
-    text.push_str(&table(&["TRY", "STATUS", "STARTED", "TOOK", "ERROR"], 4, rows));
+    text.push_str(&table(&["TRY", "STATUS", "STARTED", "WAITED", "TOOK", "NODE", "ERROR"], 6, rows));
     text
+}
+
+/// Its name, or the end of the id of one that is gone: ids made at about the same time begin alike.
+fn node(attempt: &AttemptView) -> String {
+    let gone = || format!("…{}", &attempt.node.to_string()[24..]);
+    attempt.node_name.as_ref().map_or_else(gone, ToString::to_string)
 }
 
 fn rows(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -91,12 +100,16 @@ fn rows(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     add("running since", job.running_since.filter(|_| job.running_on.is_some()).map(at));
     add("progress", job.progress.map(|progress| format!("{:.0}%", progress * 100.0)));
     add("ended", job.ended_at.map(at));
+    add("archived", job.archived_at.map(at));
     add("took", job.duration_ms.map(milliseconds));
     add("waited", job.queue_wait_ms.map(milliseconds));
     add("tags", joined(job.tags.iter().map(ToString::to_string)));
     add("params", joined(job.params.iter().map(|(key, value)| format!("{key}={value}"))));
     add("business key", job.business_key.as_ref().map(ToString::to_string));
     add("idempotency", job.idempotency_key.as_ref().map(ToString::to_string));
+    add("principal", job.principal.as_ref().map(ToString::to_string));
+    add("resource", job.resource.as_ref().map(ToString::to_string));
+    add("trace", job.trace.as_ref().map(|trace| trace.trace_id().to_string()));
     add("callback of", job.callback_of.map(|id| id.to_string()));
     add("child of", job.parent.map(|id| id.to_string()));
     add("workflow", job.workflow.map(|id| id.to_string()));

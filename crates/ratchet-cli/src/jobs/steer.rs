@@ -62,9 +62,10 @@ async fn steer(client: &Client, verb: Verb, id: JobId) -> Result<Steered, StoreE
     let refusal = match verb.apply(client, id).await {
         Ok(true) => None,
         Ok(false) => Some(None),
-        // Only these two mean that the job, not the database, stands in the way.
-        Err(error) if matches!(error.kind(), ErrorKind::Conflict) => Some(None),
-        Err(error) if matches!(error.kind(), ErrorKind::Duplicate { .. }) => Some(Some(error.to_string())),
+        // Only these two mean that the job, or another one, and not the database stands in the way.
+        Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Duplicate { .. }) => {
+            Some(Some(error.to_string()))
+        }
         Err(error) => return Err(error),
     };
     let job = client.find(id).await?;
@@ -74,7 +75,14 @@ async fn steer(client: &Client, verb: Verb, id: JobId) -> Result<Steered, StoreE
     };
     let (problem, exit) = match job {
         None => (format!("there is no job {id}"), Exit::NotFound),
-        Some(job) => (reason.unwrap_or_else(|| verb.refusal(id, job.place())), Exit::Refused),
+        Some(job) if job.archived_at.is_some() => {
+            (format!("job {id} is {} and archived; nothing can be asked of it any more", job.state), Exit::Refused)
+        }
+        // Where it stands is the reason, unless it stands where it should.
+        Some(job) if verb.places().contains(&job.place()) => {
+            (reason.unwrap_or_else(|| format!("job {id} has just changed; look again")), Exit::Refused)
+        }
+        Some(job) => (verb.refusal(id, job.place()), Exit::Refused),
     };
     Ok(Steered { id, done: false, state, problem: Some(problem), exit })
 }
@@ -100,17 +108,28 @@ impl Verb {
         }
     }
 
+    /// Where a job has to stand.
+    fn places(self) -> Vec<Place> {
+        let event = match self {
+            Self::Cancel => Event::Cancel,
+            Self::Pause => Event::Pause,
+            Self::Resume => Event::Resume,
+            Self::Retry => Event::Retry,
+            Self::Delete => return Place::ALL.into_iter().filter(|place| place.state().is_terminal()).collect(),
+        };
+        sources(event).collect()
+    }
+
     /// Where the job stands, and where it would have to stand.
     fn refusal(self, id: JobId, place: Place) -> String {
-        let from = |event| sources(event).collect::<Vec<_>>();
-        let (verb, places) = match self {
-            Self::Cancel => ("cancelled", from(Event::Cancel)),
-            Self::Pause => ("paused", from(Event::Pause)),
-            Self::Resume => ("resumed", from(Event::Resume)),
-            Self::Retry => ("retried", from(Event::Retry)),
-            Self::Delete => ("deleted", Place::ALL.into_iter().filter(|place| place.state().is_terminal()).collect()),
+        let verb = match self {
+            Self::Cancel => "cancelled",
+            Self::Pause => "paused",
+            Self::Resume => "resumed",
+            Self::Retry => "retried",
+            Self::Delete => "deleted",
         };
-        let places = places.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let places = self.places().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         format!("job {id} is {place}; it can be {verb} only from {places}")
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ratchet::{
     AttemptRecord, Backoff, BusinessKey, IdempotencyKey, JobId, JobRecord, JobState, JobType, JsonText, Kind, NodeId,
-    Priority, QueueName, StepName, Tag, Timestamp,
+    NodeName, NodeRecord, Principal, Priority, QueueName, ResourceName, StepName, Tag, Timestamp, TraceContext,
 };
 use serde::Serialize;
 
@@ -28,6 +28,7 @@ pub(super) struct JobView {
     pub(super) created_at: Timestamp,
     pub(super) due_at: Timestamp,
     pub(super) ended_at: Option<Timestamp>,
+    pub(super) archived_at: Option<Timestamp>,
     pub(super) running_on: Option<NodeId>,
     pub(super) running_since: Option<Timestamp>,
     pub(super) progress: Option<f64>,
@@ -39,6 +40,9 @@ pub(super) struct JobView {
     pub(super) params: BTreeMap<String, String>,
     pub(super) business_key: Option<BusinessKey>,
     pub(super) idempotency_key: Option<IdempotencyKey>,
+    pub(super) principal: Option<Principal>,
+    pub(super) resource: Option<ResourceName>,
+    pub(super) trace: Option<TraceContext>,
     pub(super) callback_of: Option<JobId>,
     pub(super) parent: Option<JobId>,
     pub(super) workflow: Option<JobId>,
@@ -76,6 +80,7 @@ impl From<JobRecord> for JobView {
             created_at: job.created_at,
             due_at,
             ended_at: job.terminated_at,
+            archived_at: job.archived_at,
             running_on: job.picked_by,
             running_since: job.picked_at,
             progress: job.progress,
@@ -87,6 +92,9 @@ impl From<JobRecord> for JobView {
             params: job.spec.params,
             business_key: job.business_key,
             idempotency_key: job.idempotency_key,
+            principal: job.spec.principal,
+            resource: job.spec.resource,
+            trace: job.spec.trace,
             callback_of: job.origin.map(|origin| origin.job_id),
             parent: job.parent,
             workflow: job.workflow,
@@ -114,6 +122,8 @@ pub(super) struct AttemptView {
     pub(super) status: &'static str,
     pub(super) version: u64,
     pub(super) node: NodeId,
+    /// The node's name, while it is known.
+    pub(super) node_name: Option<NodeName>,
     pub(super) started_at: Timestamp,
     pub(super) ended_at: Timestamp,
     pub(super) duration_ms: f64,
@@ -122,14 +132,17 @@ pub(super) struct AttemptView {
     pub(super) error: Option<String>,
 }
 
-impl From<AttemptRecord> for AttemptView {
-    fn from(attempt: AttemptRecord) -> Self {
+impl AttemptView {
+    /// `nodes` are those that the store still knows.
+    pub(super) fn of(attempt: AttemptRecord, nodes: &[NodeRecord]) -> Self {
+        let node_name = nodes.iter().find(|node| node.id == attempt.node).map(|node| node.name.clone());
         let timing = attempt.timing;
         Self {
             attempt: attempt.attempt,
             status: attempt.status.as_str(),
             version: attempt.version,
             node: attempt.node,
+            node_name,
             started_at: timing.started_at,
             ended_at: timing.ended_at,
             duration_ms: millis(timing.duration),

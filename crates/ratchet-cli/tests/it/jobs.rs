@@ -40,6 +40,15 @@ async fn a_retry_whose_business_key_is_taken_is_refused_and_names_the_holder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_stands_in_the_way_of_a_job_that_stands_where_it_should_is_said() {
+    let place = Place::migrated().await;
+    let id = place.failed_child().await;
+    let ran = place.ratchet(&["jobs", "retry", &id]);
+    ran.expect(4, &["batch"]);
+    assert!(!ran.err.contains("only from"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_several_jobs_each_gets_its_answer_and_the_highest_code_counts() {
     let place = Place::migrated().await;
     let ids = place.idle_jobs(2).await;

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use crate::support::{Place, idle, no_id};
+use crate::support::{Place, broken, idle, no_id};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_follow_each_other_to_the_last() {
@@ -63,4 +63,18 @@ async fn a_job_is_shown_with_its_attempts() {
     assert_eq!(job["attempt_records"].as_array().unwrap().len(), 1);
     assert!(job["attempt_records"][0]["error"].as_str().unwrap().contains("it is broken"));
     place.ratchet(&["jobs", "show", &no_id()]).expect(3, &["error: there is no job"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_says_for_whom_it_was_submitted() {
+    let place = Place::migrated().await;
+    let client = place.client().await;
+    let alice = client.as_principal("alice@example.org").unwrap();
+    let own = alice.enqueue(broken()).submit().await.unwrap().id().to_string();
+    let nobodys = client.enqueue(broken()).submit().await.unwrap().id().to_string();
+    place.ratchet(&["jobs", "show", &own]).expect(0, &["principal", "alice@example.org"]);
+    assert_eq!(place.json(&["jobs", "show", &own])["principal"], "alice@example.org");
+    assert_eq!(place.json(&["jobs", "show", &nobodys])["principal"], serde_json::Value::Null);
+    let page = place.json(&["jobs", "list", "--principal", "alice@example.org"]);
+    assert_eq!(page["items"].as_array().unwrap().len(), 1);
 }

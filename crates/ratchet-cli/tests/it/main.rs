@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "clippy knows #[test] functions, but not what they are made of")]
 
 mod batches;
+mod care;
 mod database;
 mod demo;
 mod jobs;
 mod listing;
+mod logs;
 mod schedules;
 mod signals;
 mod support;

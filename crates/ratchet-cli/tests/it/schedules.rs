@@ -14,7 +14,14 @@ async fn a_schedule_is_listed_shown_steered_and_cancelled() {
     place.ratchet(&["schedules", "list"]).expect(0, &[&id, "test.idle", "0 30 2 * * ? (Europe/Berlin)", "in "]);
     place.ratchet(&["schedules", "show", &id, "--next", "3"]).expect(0, &["CATCH_UP:11", "nightly", ":30:00"]);
     assert_eq!(place.json(&["schedules", "show", &id])["next_fires"].as_array().unwrap().len(), 5);
+    let listed = |key: &str, next: &str| {
+        let list = place.json(&["schedules", "list", "--business-key", key, "--next", next]);
+        let items = list["items"].as_array().unwrap();
+        items.iter().map(|one| one["next_fires"].as_array().unwrap().len()).collect::<Vec<_>>()
+    };
+    assert_eq!((listed("nightly", "3"), listed("weekly", "3")), (vec![3], vec![]));
     place.ratchet(&["schedules", "pause", &id]).expect(0, &["paused"]);
+    assert_eq!(listed("nightly", "3"), [0], "a paused one fires never");
     place.ratchet(&["schedules", "pause", &id]).expect(4, &["is paused already"]);
     place.ratchet(&["schedules", "list"]).expect(0, &["paused"]);
     place.ratchet(&["schedules", "resume", &id]).expect(0, &["resumed"]);

@@ -80,10 +80,24 @@ impl Place {
         handles.iter().map(|handle| handle.id().to_string()).collect()
     }
 
+    async fn node(&self) -> Ratchet {
+        let store = SqliteStore::open(self.database()).await.unwrap();
+        Ratchet::builder().store(store).jobs(jobs![broken]).start().await.unwrap()
+    }
+
+    /// Submits a batch of one job, lets that fail for good and the batch end.
+    pub(crate) async fn failed_child(&self) -> String {
+        let ratchet = self.node().await;
+        let batch = ratchet.batch().child(broken()).submit().await.unwrap();
+        batch.summary().await.unwrap();
+        let child = batch.children(None, 1).await.unwrap().items.remove(0);
+        ratchet.shutdown().await;
+        child.id.to_string()
+    }
+
     /// Submits a job with a business key and lets it fail for good.
     pub(crate) async fn failed_job(&self, business_key: &str) -> String {
-        let store = SqliteStore::open(self.database()).await.unwrap();
-        let ratchet = Ratchet::builder().store(store).jobs(jobs![broken]).start().await.unwrap();
+        let ratchet = self.node().await;
         let handle = ratchet.enqueue(broken()).business_key(business_key).submit().await.unwrap();
         handle.wait().await.unwrap();
         ratchet.shutdown().await;

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use ratchet_core::page::JobFilter;
 use ratchet_core::store::{ControlStore, Replacement, SubmitUnit, Transitioned};
-use ratchet_core::{JobId, JobState, NewJob, StoreError};
+use ratchet_core::{Fence, JobId, JobState, NewJob, StoreError};
 
 use super::{BrokenStore, Flaw};
 
@@ -11,7 +11,13 @@ impl ControlStore for BrokenStore {
         if self.has(Flaw::ControlsNothing) {
             return Ok(None);
         }
+        let before = self.inner_job(id).await;
         let done = self.inner.cancel(id).await?;
+        if let (Flaw::EndsPermitsEarly, Some(job)) = (self.flaw, before)
+            && let Some(node) = job.picked_by
+        {
+            self.inner.release_permits(&[Fence { job_id: id, version: job.version, node }]).await?;
+        }
         self.answer(id, done).await
     }
 

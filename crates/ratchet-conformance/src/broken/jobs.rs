@@ -77,7 +77,13 @@ impl JobStore for BrokenStore {
 
     async fn find_by_idempotency_key(&self, key: &IdempotencyKey) -> Result<Option<JobId>, StoreError> {
         match self.flaw {
-            Flaw::IdempotencyDiesWithJob => Ok(self.seen().once.get(key).copied()),
+            Flaw::IdempotencyDiesWithJob => {
+                let first = self.seen().once.get(key).copied();
+                Ok(match first {
+                    Some(id) if self.is_archived(id).await => None,
+                    first => first,
+                })
+            }
             Flaw::FoldsKeys => {
                 self.inner.find_by_idempotency_key(&IdempotencyKey::new(folded(key.as_str())).unwrap()).await
             }

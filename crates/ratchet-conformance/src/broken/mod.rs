@@ -2,12 +2,16 @@
 //!
 //! A [`BrokenStore`] stands before a good store, passes everything on, and has one [`Flaw`].
 
+mod archive;
 mod batches;
 mod cluster;
 mod control;
+mod insight;
+mod job_log;
 mod jobs;
 mod query;
 mod recurring;
+mod resources;
 mod signals;
 mod turn;
 
@@ -16,7 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ratchet_core::record::JobRecord;
 use ratchet_core::signal::Delivery;
-use ratchet_core::{BusinessKey, Claim, IdempotencyKey, JobId, Kind, NodeId, QueueName, SignalKey, Store};
+use ratchet_core::{
+    BusinessKey, Claim, IdempotencyKey, JobId, Kind, LogLine, LogPlace, NodeId, QueueName, SignalKey, Store,
+};
 
 macro_rules! flaws {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -35,7 +41,7 @@ macro_rules! flaws {
 
 flaws! {
     // Submitting, reading, deleting.
-    /// Stores no params, tags, principal, callbacks and origin.
+    /// Stores no params, tags, principal, trace, callbacks and origin.
     LosesSpec,
     /// Stores no resource, unless there is a timeout too.
     LosesLoneOptions,
@@ -297,6 +303,12 @@ flaws! {
     AlwaysOverlaps,
     /// Catches up with everything.
     AlwaysCatchesUp,
+    /// Takes a fire for a declaration.
+    FiresRenew,
+    /// Makes a schedule that was retired as if it had never been.
+    ForgetsTheRetired,
+    /// Passes over fires while the last job is paused, whatever it was before.
+    WaitsForThePaused,
 
     // Signals.
     /// Lets no job wait for a signal: it waits for ever.
@@ -367,6 +379,90 @@ flaws! {
     LosesHooks,
     /// Tells of every child.
     TellsAlways,
+
+    // The archive and the dead letter queue.
+    /// Archives nothing.
+    ArchivesNothing,
+    /// Archives after half the time.
+    ArchivesEarly,
+    /// Cancels live jobs, to archive them.
+    ArchivesLive,
+    /// Takes cancelled jobs away that a retry could have brought back.
+    ArchivesTheRevivable,
+    /// Says of all ended jobs that they were archived.
+    SaysArchived,
+    /// Deletes what it should archive.
+    DeletesInsteadOfArchiving,
+    /// Archives more than it was told to.
+    ArchivesAllAtOnce,
+    /// Archives from the start again and again.
+    ArchivesFromTheStart,
+    /// Keeps one attempt of an archived job, and no signal.
+    ForgetsArchivedHistory,
+    /// Shows archived jobs in every list.
+    MixesArchive,
+    /// Shows archived jobs in no list.
+    HidesArchive,
+    /// Purges nothing.
+    PurgesNothing,
+    /// Purges after half the time.
+    PurgesEarly,
+    /// Purges more than it was told to.
+    PurgesAllAtOnce,
+    /// Forgets of what class an error was.
+    LosesErrorClass,
+    /// Retries dead letters one by one, until one is refused.
+    RetriesInSteps,
+    /// Retries more dead letters than it was told to.
+    RetriesAllAtOnce,
+
+    // Resources.
+    /// Gives out one permit too many.
+    OneTooMany,
+    /// Gives out one permit too few.
+    OneTooFew,
+    /// Ends no permit while its node lives.
+    KeepsPermits,
+    /// Ends a permit as soon as the job is no longer RUNNING.
+    EndsPermitsEarly,
+    /// Says that no permit is out.
+    HidesPermits,
+    /// Lets the code change what was set by hand.
+    CodeBeatsHand,
+    /// Removes no limit.
+    KeepsLimits,
+
+    // Looking at queues.
+    /// Misses the last lane.
+    MissesLanes,
+    /// Counts what is not due yet too.
+    CountsAllTimes,
+    /// Counts on where it should stop.
+    CountsOn,
+    /// Takes failures for successes.
+    MixesEnds,
+    /// Sees no job run.
+    SeesNothingRun,
+
+    // Logs.
+    /// Keeps no lines.
+    LosesLines,
+    /// Keeps lines without their fields.
+    LosesLogFields,
+    /// Lets a line that is given again take the place of the first.
+    LastLineWins,
+    /// Reads logs in the order of their times.
+    ReadsLogsByTime,
+    /// Shows the lines of all jobs.
+    MixesLogs,
+    /// Keeps lines of the present claim only.
+    FencesLogs,
+    /// Touches the jobs whose lines it keeps.
+    LogsTouchJobs,
+    /// Purges from the start again and again.
+    PurgesFromTheStart,
+    /// Keeps the log of a deleted job.
+    KeepsLogs,
 }
 
 /// A good store with one flaw.
@@ -398,6 +494,7 @@ struct Seen {
     kept: BTreeMap<SignalKey, Delivery>,
     late: BTreeMap<JobId, Delivery>,
     extended: BTreeMap<JobId, u64>,
+    lines: BTreeMap<(JobId, LogPlace), LogLine>,
     started: Option<jiff::Timestamp>,
     deleted: bool,
 }
@@ -418,6 +515,10 @@ impl BrokenStore {
 
     async fn inner_job(&self, id: JobId) -> Option<JobRecord> {
         self.inner.find(&[id]).await.ok()?.pop()
+    }
+
+    async fn is_archived(&self, id: JobId) -> bool {
+        self.inner_job(id).await.is_some_and(|job| job.archived_at.is_some())
     }
 
     /// The job as this store shows it.

@@ -1,10 +1,10 @@
 use async_trait::async_trait;
 use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::QueueRecord;
-use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::page::{ArchiveScope, JobCursor, JobFilter, Page};
 use ratchet_core::record::{AttemptRecord, JobRecord, Timing};
 use ratchet_core::store::{QueryStore, QueueStore, StateCounts};
-use ratchet_core::{AttemptStatus, JobId, JobState, NodeId, QueueName, StoreError};
+use ratchet_core::{AttemptStatus, JobId, JobState, NodeId, Principal, QueueName, StoreError};
 
 use super::{BrokenStore, Flaw, mangled};
 
@@ -18,7 +18,9 @@ impl QueryStore for BrokenStore {
     ) -> Result<Page<JobRecord>, StoreError> {
         let (mut filter, mut after, mut limit) = (filter.clone(), after, limit);
         match self.flaw {
-            Flaw::IgnoresFilters => filter = JobFilter::default(),
+            Flaw::IgnoresFilters => filter = JobFilter { archive: filter.archive, ..JobFilter::default() },
+            Flaw::MixesArchive => filter.archive = ArchiveScope::Both,
+            Flaw::HidesArchive => filter.archive = ArchiveScope::Live,
             Flaw::ForgetsCursor => after = None,
             Flaw::AnyLimit => limit = limit.clamp(1, 1_000),
             _ => {}
@@ -46,9 +48,17 @@ impl QueryStore for BrokenStore {
         Ok(counts)
     }
 
+    async fn count_by_state_of(&self, principal: &Principal) -> Result<StateCounts, StoreError> {
+        if self.has(Flaw::IgnoresFilters) {
+            return self.inner.count_by_state().await;
+        }
+        self.inner.count_by_state_of(principal).await
+    }
+
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
         let mut attempts = self.inner.attempts(id).await?;
         match self.flaw {
+            Flaw::ForgetsArchivedHistory if self.is_archived(id).await => attempts.truncate(1),
             Flaw::RecordsTwice => attempts = attempts.iter().flat_map(|a| [a.clone(), a.clone()]).collect(),
             Flaw::MixesAttempts => {
                 attempts.clear();

@@ -6,7 +6,7 @@ use ratchet_core::page::{JobCursor, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::schedule::{MisfirePolicy, OverlapPolicy};
 use ratchet_core::store::{Declared, Fired, RecurringStore};
-use ratchet_core::{JobId, StoreError};
+use ratchet_core::{JobId, JobState, StoreError};
 
 use super::{BrokenStore, Flaw};
 
@@ -19,6 +19,10 @@ impl RecurringStore for BrokenStore {
     async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
         if self.has(Flaw::DeclaresAnew) {
             self.inner.cancel_recurring(new.id, ArchiveReason::Canceled, None).await?;
+        }
+        if self.has(Flaw::ForgetsTheRetired) && self.inner.find_recurring(&[new.id]).await?.is_empty() {
+            self.inner.create_recurring(new).await?;
+            return Ok(Declared::Created);
         }
         self.inner.declare_recurring(&self.spoilt(new)).await
     }
@@ -66,7 +70,23 @@ impl RecurringStore for BrokenStore {
                 job.due = ratchet_core::Due::NOW;
             }
         }
+        if self.has(Flaw::WaitsForThePaused) {
+            for firing in &mut firings {
+                let known = self.inner.find_recurring(&[firing.id]).await?;
+                if let Some(last) = known.first().and_then(|one| one.last_job)
+                    && self.inner_job(last).await.is_some_and(|job| job.state == JobState::Paused)
+                {
+                    firing.jobs.clear();
+                }
+            }
+        }
         let fired = self.inner.fire_recurring(&firings).await?;
+        if self.has(Flaw::FiresRenew) {
+            for firing in &firings {
+                self.inner.pause_recurring(firing.id).await?;
+                self.inner.resume_recurring(firing.id, firing.next).await?;
+            }
+        }
         Ok(if self.has(Flaw::SaysApplied) { vec![Fired::Done { jobs: 1, skipped: 0 }; fired.len()] } else { fired })
     }
 

@@ -74,7 +74,7 @@ impl TurnStore for BrokenStore {
 
 impl BrokenStore {
     async fn spoil_settlement(&self, settlement: &mut Settlement) {
-        let Settlement { fence, change, attempt, new_jobs, .. } = settlement;
+        let Settlement { fence, change, attempt, new_jobs, ends_permit, .. } = settlement;
         if self.has(Flaw::ForgetsVersion) {
             let shift = self.seen().versions.get(&fence.job_id).copied().unwrap_or(0);
             fence.version += shift;
@@ -117,6 +117,8 @@ impl BrokenStore {
         match self.flaw {
             Flaw::LosesCallbacks => new_jobs.clear(),
             Flaw::LosesAttempts => *attempt = None,
+            Flaw::KeepsPermits => *ends_permit = false,
+            Flaw::EndsPermitsEarly => *ends_permit = true,
             _ => {}
         }
     }

@@ -48,6 +48,8 @@ pub(super) async fn hints_arrive_again_after_an_outage(cluster: Cluster) {
 
 pub(super) async fn an_outage_is_counted(cluster: Cluster) {
     let ((a, _), (b, ear)) = (cluster.node().await, cluster.node().await);
+    // A listener that is still on its way would come after the cut, and have nothing to count.
+    is_heard_again(&a, &ear).await;
     if !cluster.cut().await {
         return;
     }

@@ -87,7 +87,7 @@ pub(super) struct ClaimDraft {
 
 /// What has happened so far, so that operations meet what is there.
 pub(super) struct World {
-    rng: Rng,
+    pub(super) rng: Rng,
     pub(super) jobs: Vec<JobId>,
     pub(super) nodes: Vec<NodeId>,
     fences: Vec<Fence>,
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    fn endings(&mut self) -> Vec<Ending> {
+    pub(super) fn endings(&mut self) -> Vec<Ending> {
         let mut endings: Vec<_> = (0..self.rng.usize(1..4)).filter_map(|_| self.ending()).collect();
         // In the order of ids, in which a store may write them: equal times are told apart by it.
         endings.sort_by_key(|ending| ending.fence.job_id);
@@ -254,7 +254,7 @@ impl World {
         self.rng.choice(&self.failed[recent..]).copied().unwrap_or_else(new_id)
     }
 
-    fn node(&mut self) -> NodeId {
+    pub(super) fn node(&mut self) -> NodeId {
         let recent = self.nodes.len().saturating_sub(4);
         *self.rng.choice(&self.nodes[recent..]).expect("two nodes come first")
     }

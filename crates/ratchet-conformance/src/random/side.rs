@@ -11,18 +11,22 @@ use ratchet_core::record::{JobRecord, Timing};
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::store::{Progress, Replacement, SubmitUnit, Transitioned};
 use ratchet_core::{
-    AttemptRecord, AttemptStatus, Change, Due, ErrorKind, ErrorReport, JobState, JobType, JsonText, NewJob, NodeName,
-    Settlement, StartState, Store, StoreError,
+    AttemptRecord, AttemptStatus, Change, Claim, Due, ErrorKind, ErrorReport, JobState, JobType, JsonText, NewJob,
+    NodeName, Settlement, StartState, Store, StoreError,
 };
 
 use super::operation::{ChangeDraft, ClaimDraft, Draft, DueDraft, Ending, KEYS, KINDS, Operation, QUEUES, World};
+use super::ties::told;
 use crate::bench::{business_key, idempotency_key, mins, new_job, pool, request};
 
 /// A store and the time at which its part of the walk began.
 pub(super) struct Side {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     start: Timestamp,
 }
+
+/// A claim of more than this is one of all there is, in whatever order.
+const CLAIM_MAX: usize = 100;
 
 /// What an operation came to.
 #[derive(Debug, PartialEq)]
@@ -32,11 +36,11 @@ pub(super) struct Answer {
     pub(super) fences: Vec<Fence>,
 }
 
-fn said(value: impl Debug) -> Answer {
+pub(super) fn said(value: impl Debug) -> Answer {
     Answer { text: format!("{value:?}"), fences: Vec::new() }
 }
 
-fn kind_of<T>(result: Result<T, StoreError>) -> Result<T, ErrorKind> {
+pub(super) fn kind_of<T>(result: Result<T, StoreError>) -> Result<T, ErrorKind> {
     result.map_err(|error| error.kind().clone())
 }
 
@@ -44,6 +48,10 @@ impl Side {
     pub(super) async fn new(store: Arc<dyn Store>) -> Self {
         let start = store.database_time().await.unwrap();
         Self { store, start }
+    }
+
+    pub(super) const fn start(&self) -> Timestamp {
+        self.start
     }
 
     pub(super) async fn perform(&self, operation: &Operation) -> Answer {
@@ -60,13 +68,19 @@ impl Side {
                 for ending in endings {
                     settlements.push(self.settlement(ending).await);
                 }
+                let limit = claim.as_ref().map_or(0, |claim| claim.limit);
                 let claim = claim.as_ref().map(claim_request);
                 let turn = kind_of(store.turn(&settlements, claim.as_ref()).await);
-                let turn = turn.map(|turn| (turn.settled, turn.claimed));
-                let fences = turn.iter().flat_map(|(_, claimed)| claimed).map(|claim| claim.fence).collect();
-                let turn = turn.map(|(settled, claimed)| {
-                    let jobs: Vec<_> = claimed.iter().map(|claim| (claim.fence, self.shown(&claim.job))).collect();
-                    (settled, jobs)
+                let mut fences: Vec<_> = turn.iter().flat_map(|turn| &turn.claimed).map(|claim| claim.fence).collect();
+                if limit > CLAIM_MAX {
+                    fences.sort_unstable_by_key(|fence| fence.job_id);
+                }
+                let turn = turn.map(|turn| {
+                    let mut jobs: Vec<_> = turn.claimed.iter().map(|claim| self.shown_claim(claim)).collect();
+                    if limit > CLAIM_MAX {
+                        jobs.sort_unstable();
+                    }
+                    (turn.settled, jobs, told(&turn.followed))
                 });
                 Answer { fences, ..said(turn) }
             }
@@ -91,7 +105,7 @@ impl Side {
                 said(store.open_pulse().await.unwrap().beat(*node, NodeVitals::default()).await.unwrap())
             }
             Operation::Orphans { observer, grace } => {
-                let found = kind_of(store.orphans(*observer, mins(*grace), 1_000).await);
+                let found = kind_of(store.orphans(*observer, about(*grace), 1_000).await);
                 said(found.map(|mut found| {
                     found.declared_dead.sort();
                     found.jobs.sort_by_key(|orphan| orphan.job.id);
@@ -111,7 +125,7 @@ impl Side {
                 said(running)
             }
             Operation::AcquireLease(name, node, ttl) => {
-                said(store.acquire_lease(name, *node, mins(*ttl)).await.unwrap())
+                said(store.acquire_lease(name, *node, about(*ttl)).await.unwrap())
             }
             Operation::ReleaseLease(name, node) => said(kind_of(store.release_lease(name, *node).await)),
         }
@@ -148,11 +162,11 @@ impl Side {
     }
 
     fn transitioned(&self, result: Result<Option<Transitioned>, StoreError>) -> Answer {
-        said(kind_of(result).map(|done| done.map(|done| (done.from, self.shown(&done.job)))))
+        said(kind_of(result).map(|done| done.map(|done| (done.from, self.shown(&done.job), told(&done.followed)))))
     }
 
     /// Whole minutes since the start; the second in between is for stores that cut times.
-    fn minute(&self, at: Timestamp) -> i64 {
+    pub(super) fn minute(&self, at: Timestamp) -> i64 {
         (at.duration_since(self.start) + SignedDuration::from_secs(1)).as_secs().div_euclid(60)
     }
 
@@ -161,7 +175,7 @@ impl Side {
     }
 
     /// A job without what stores may keep as they like: what is over, or not begun, has no owner to show.
-    fn shown(&self, job: &JobRecord) -> String {
+    pub(super) fn shown(&self, job: &JobRecord) -> String {
         let minute = |at: Option<Timestamp>| at.map(|at| self.minute(at));
         let running = job.state == JobState::Running;
         let terminal = job.state.is_terminal();
@@ -186,6 +200,12 @@ impl Side {
         )
     }
 
+    fn shown_claim(&self, claim: &Claim) -> String {
+        let inputs: Vec<_> = claim.inputs.iter().map(|input| (input.job_id, input.state, &input.error)).collect();
+        let signal = claim.signal.as_ref().map(|signal| signal.delivery_id);
+        format!("{:?} {} {inputs:?} {signal:?}", claim.fence, self.shown(&claim.job))
+    }
+
     fn shown_timing(&self, timing: Timing) -> (i64, i64, Duration, Duration) {
         let whole = |duration: Duration| Duration::from_mins((duration.as_secs() + 1) / 60);
         let (started, ended) = (self.minute(timing.started_at), self.minute(timing.ended_at));
@@ -203,7 +223,7 @@ impl Side {
         job.spec.queue = crate::bench::queue(draft.queue);
         job.spec.priority = draft.priority;
         job.due = match draft.due {
-            DueDraft::After(minutes) => Due::After(mins(minutes)),
+            DueDraft::After(minutes) => Due::After(about(minutes)),
             DueDraft::At(minute) => Due::At(self.at(minute)),
         };
         job.start = if draft.waiting { StartState::Waiting } else { StartState::Ready };
@@ -221,10 +241,10 @@ impl Side {
             }
             ChangeDraft::Reschedule { attempts, delay } => {
                 let error = report(9);
-                let change = Change::Reschedule { delay: mins(delay), attempts, error: error.clone() };
+                let change = Change::Reschedule { delay: about(delay), attempts, error: error.clone() };
                 (change, AttemptStatus::Failed, Some(error))
             }
-            ChangeDraft::Defer { delay } => (Change::Defer { delay: mins(delay) }, AttemptStatus::Deferred, None),
+            ChangeDraft::Defer { delay } => (Change::Defer { delay: about(delay) }, AttemptStatus::Deferred, None),
             ChangeDraft::Fail { attempts, error, crashes } => {
                 let error = report(error);
                 let reason = crashes.map_or(DeadLetterReason::RetriesExhausted, |crash_count| {
@@ -249,13 +269,19 @@ impl Side {
         });
         let callback = |id| NewJob { id, job_type: JobType::Callback, ..new_job(KINDS[0]) };
         Settlement {
-            fence: ending.fence,
-            change,
             attempt,
             new_jobs: ending.callback.map(callback).into_iter().collect(),
             maybe_applied: ending.maybe_applied,
+            ends_permit: true,
+            ..Settlement::of(ending.fence, change)
         }
     }
+}
+
+/// So many minutes, but for half a minute: what lasts until a step of the clocks would end before it on the one side and after
+/// it on the other, by how long a database takes.
+pub(super) fn about(minutes: u64) -> Duration {
+    mins(minutes).saturating_sub(Duration::from_secs(30))
 }
 
 fn claim_request(draft: &ClaimDraft) -> ClaimRequest {

@@ -12,7 +12,8 @@ struct Flowing(Instant);
 
 impl Clock for Flowing {
     fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH + self.0.elapsed() * 20
+        // Not before the suite's ids: what was made later than it ended is never archived.
+        Timestamp::from_second(1_767_225_600).expect("a second of our time") + self.0.elapsed() * 20
     }
 }
 

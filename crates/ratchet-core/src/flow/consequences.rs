@@ -1,6 +1,6 @@
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::{Edge, EdgeState, Flow, Join};
+use super::{Condition, Edge, EdgeState, Flow, Join};
 use crate::id::JobId;
 use crate::json::JsonText;
 use crate::state::JobState;
@@ -51,18 +51,23 @@ pub struct Consequences {
     pub edges: Vec<(JobId, JobId, EdgeState)>,
     /// What becomes of the jobs that waited for them.
     pub fates: BTreeMap<JobId, Fate>,
-    /// Jobs that end by this and have dependants in turn.
+    /// Jobs that end by this, or have left their place in a queue, and may have dependants in turn.
     pub deeper: Vec<JobId>,
 }
 
 /// What follows from the ends of jobs, as far as `edges` go.
 ///
-/// `edges` are those that begin at the ends, and may be more; `waiting` are the children that are WAITING now. If jobs end by
-/// this that others depend on, they are named in [`deeper`](Consequences::deeper): a store that did not give their edges
+/// `edges` are those that begin at the ends, and may be more; `waiting` are the children that are WAITING now, `over` those
+/// that are not live. If jobs end by this that others depend on, they are named in [`deeper`](Consequences::deeper): a store that did not give their edges
 /// reads all of the workflow and asks again.
 ///
 /// Work is bounded by the number of edges: each is decided at most once.
-pub fn follow(ends: &[End<'_>], edges: &[Edge], waiting: &BTreeMap<JobId, Waiting>) -> Consequences {
+pub fn follow(
+    ends: &[End<'_>],
+    edges: &[Edge],
+    waiting: &BTreeMap<JobId, Waiting>,
+    over: &BTreeSet<JobId>,
+) -> Consequences {
     let mut of_parent: HashMap<JobId, Vec<&Edge>> = HashMap::new();
     for edge in edges.iter().filter(|edge| edge.state == EdgeState::Open) {
         of_parent.entry(edge.parent).or_default().push(edge);
@@ -76,10 +81,22 @@ pub fn follow(ends: &[End<'_>], edges: &[Edge], waiting: &BTreeMap<JobId, Waitin
         let mut taken = false;
         for edge in edges {
             let verdict = if edge.exclusive && taken { Ok(false) } else { edge.condition.holds(end.state, end.result) };
-            taken |= edge.exclusive && verdict == Ok(true);
+            // One that cannot be told might have been the one: the next are not taken in its stead.
+            taken |= edge.exclusive && verdict != Ok(false);
             let state = if verdict == Ok(true) { EdgeState::Held } else { EdgeState::NotHeld };
             done.edges.push((edge.parent, edge.child, state));
-            let Some(child) = waiting.get_mut(&edge.child) else { continue };
+            let Some(child) = waiting.get_mut(&edge.child) else {
+                // It was cancelled while it waited for this: who waits behind it has waited for this, too.
+                if edge.condition == Condition::Ended && over.contains(&edge.child) {
+                    done.deeper.push(edge.child);
+                    ended.push_back((End { id: edge.child, state: JobState::Canceled, result: None }, because));
+                }
+                continue;
+            };
+            // It waits for its signal alone: it was retried without regard to this.
+            if child.waits_for <= u32::from(child.flow.has(Flow::SIGNAL)) {
+                continue;
+            }
             let fate = match verdict {
                 Ok(holds) => decided(*child, holds, because),
                 Err(problem) => Fate::Failed {
@@ -132,7 +149,11 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::flow::{Condition, Operator, ResultTest};
+    use crate::flow::{Operator, ResultTest};
+
+    fn follow(ends: &[End<'_>], edges: &[Edge], waiting: &BTreeMap<JobId, Waiting>) -> Consequences {
+        super::follow(ends, edges, waiting, &BTreeSet::new())
+    }
 
     const fn id(number: u128) -> JobId {
         JobId(Uuid::from_u128(number))
@@ -218,6 +239,20 @@ mod tests {
     }
 
     #[test]
+    fn of_exclusive_branches_none_is_taken_in_the_stead_of_one_that_cannot_be_told() {
+        let branch = |child, order, test| Edge { order, exclusive: true, ..edge(1, child, Condition::Result(test)) };
+        let broken = ResultTest::new("/text", Operator::MoreThan, 1).unwrap();
+        let holds = ResultTest::new("/text", Operator::Exists, json!(null)).unwrap();
+        let edges = [branch(2, 0, broken), branch(3, 1, holds)];
+        let waiting = BTreeMap::from([waits(2, 1, Flow::none()), waits(3, 1, Flow::none())]);
+        let result = JsonText::encode("result", &json!({ "text": "a" }), 100).unwrap();
+        let end = End { id: id(1), state: JobState::Succeeded, result: Some(&result) };
+        let fates = follow(&[end], &edges, &waiting).fates;
+        assert!(matches!(fates[&id(2)], Fate::Failed { .. }), "{fates:?}");
+        assert_eq!(fates[&id(3)], Fate::Canceled { because: id(1) });
+    }
+
+    #[test]
     fn a_condition_that_cannot_be_told_fails_its_branch_and_says_why() {
         let test = ResultTest::new("/total", Operator::MoreThan, 1).unwrap();
         let edges = [edge(1, 2, Condition::Result(test)), edge(2, 3, Condition::Failure)];
@@ -245,5 +280,29 @@ mod tests {
         let any = BTreeMap::from([waits(2, 2, Flow::SIGNAL.with(Flow::JOIN_ANY))]);
         let lost = follow(&[ended(1, JobState::Failed)], &edges, &any);
         assert_eq!(lost.fates[&id(2)], Fate::Canceled { because: id(1) });
+    }
+
+    #[test]
+    fn who_waits_behind_a_job_that_left_its_queue_waits_for_the_one_before_it() {
+        let edges = [edge(1, 2, Condition::Ended), edge(2, 3, Condition::Ended), edge(3, 4, Condition::Ended)];
+        let waiting = BTreeMap::from([waits(4, 1, Flow::none())]);
+        let over = BTreeSet::from([id(2), id(3)]);
+        let done = super::follow(&[ended(1, JobState::Succeeded)], &edges, &waiting, &over);
+        assert_eq!(done.fates, BTreeMap::from([(id(4), Fate::Released)]));
+        assert_eq!(done.edges.len(), 3, "each is decided");
+        let first = super::follow(&[ended(1, JobState::Succeeded)], &edges[..1], &waiting, &over);
+        assert_eq!(first.deeper, [id(2)], "there may be more");
+        let live = follow(&[ended(1, JobState::Succeeded)], &edges, &waiting);
+        assert!(live.fates.is_empty(), "the second runs: {live:?}");
+    }
+
+    #[test]
+    fn a_job_that_was_retried_without_regard_to_an_edge_does_not_heed_it() {
+        let edges = [edge(1, 2, Condition::Success)];
+        let waiting = BTreeMap::from([waits(2, 1, Flow::SIGNAL)]);
+        for state in [JobState::Succeeded, JobState::Failed] {
+            let done = follow(&[ended(1, state)], &edges, &waiting);
+            assert_eq!((done.edges.len(), done.fates.len()), (1, 0), "{done:?}");
+        }
     }
 }

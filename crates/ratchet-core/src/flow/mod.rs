@@ -13,12 +13,14 @@ mod overview;
 mod revival;
 mod shape;
 mod signaled;
+mod untold;
 
 pub use condition::{Condition, Operator, ResultTest};
 pub use consequences::{Consequences, End, Fate, Waiting, follow};
 pub use edge::{Edge, EdgeState, Join};
 pub use flags::Flow;
 pub use overview::{Workflow, WorkflowState, WorkflowStep};
-pub use revival::{Revival, Stood, revive};
+pub use revival::{Revival, Stood, revive, unbegun};
 pub use shape::link;
 pub use signaled::{limit_begins, retry_event, signaled};
+pub use untold::{may_be_untold, untold};

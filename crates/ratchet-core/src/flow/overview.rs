@@ -3,6 +3,7 @@ use serde::Serialize;
 use super::{Edge, EdgeState};
 use crate::id::JobId;
 use crate::name::{Kind, StepName};
+use crate::record::JobRecord;
 use crate::spec::JobType;
 use crate::state::JobState;
 use crate::store::StateCounts;
@@ -31,10 +32,34 @@ pub struct WorkflowStep {
     pub job_type: JobType,
     /// Where it stands.
     pub state: JobState,
+    /// If it is paused, what it goes back to.
+    pub paused_from: Option<JobState>,
     /// The sanitised error of its last failed attempt.
     pub error: Option<String>,
     /// The job whose end cancelled it.
     pub canceled_because: Option<JobId>,
+}
+
+impl WorkflowStep {
+    /// The step that this job is.
+    pub fn of(job: &JobRecord) -> Self {
+        Self {
+            id: job.id,
+            step: job.step.clone(),
+            kind: job.spec.kind.clone(),
+            job_type: job.job_type,
+            state: job.state,
+            paused_from: job.paused_from,
+            error: job.last_error.clone(),
+            canceled_because: job.canceled_because,
+        }
+    }
+
+    /// What it has ended as, also if it was put aside since: nothing will come of a dead letter by itself, paused or not.
+    fn ended_as(&self) -> Option<JobState> {
+        let state = self.paused_from.unwrap_or(self.state);
+        state.is_terminal().then_some(state)
+    }
 }
 
 /// What has come of a workflow.
@@ -77,9 +102,9 @@ impl Workflow {
     pub fn state(&self) -> WorkflowState {
         let any = |wanted: &dyn Fn(&WorkflowStep) -> bool| self.steps.iter().any(wanted);
         let cared_for = |id| self.edges.iter().any(|edge| edge.parent == id && edge.state == EdgeState::Held);
-        if any(&|step| !step.state.is_terminal()) {
+        if any(&|step| step.ended_as().is_none()) {
             WorkflowState::Running
-        } else if any(&|step| step.state == JobState::Failed && !cared_for(step.id)) {
+        } else if any(&|step| step.ended_as() == Some(JobState::Failed) && !cared_for(step.id)) {
             WorkflowState::Failed
         } else if any(&|step| step.state == JobState::Canceled && step.canceled_because.is_none()) {
             WorkflowState::Canceled
@@ -107,6 +132,7 @@ mod tests {
                 kind: Kind::new("test").unwrap(),
                 job_type: JobType::Single,
                 state: *state,
+                paused_from: None,
                 error: None,
                 canceled_because: blamed.then_some(id(0)),
             };

@@ -1,7 +1,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::{Edge, EdgeState, Flow, Join};
+use super::{Condition, Edge, EdgeState, Flow, Join, Waiting};
 use crate::id::JobId;
+use crate::record::JobRecord;
+use crate::state::JobState;
 
 /// A job of a workflow that was cancelled because of another's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,34 +19,67 @@ pub struct Revival {
     pub reopened: Vec<(JobId, JobId)>,
     /// Jobs that wait again, for how many, and with which ties.
     pub revived: BTreeMap<JobId, (u32, Flow)>,
+    /// Jobs that have waited all the time, and now do for more.
+    pub waiting: BTreeMap<JobId, Waiting>,
+    /// Jobs that were let go by an end that is undone, had not begun, and wait again.
+    pub withdrawn: BTreeMap<JobId, Waiting>,
+}
+
+/// Whether a job was let go and has not begun, as far as its record says: its attempts, of earlier lives too, say the rest.
+pub fn unbegun(job: &JobRecord) -> bool {
+    let tied = job.flow.has(Flow::INPUTS) && !job.flow.has(Flow::SIGNAL) && !job.flow.has(Flow::BATCH);
+    let fresh = job.attempts == 0 && job.crash_count == 0 && job.deferred_until.is_none();
+    tied && fresh && job.state == JobState::Pending
 }
 
 /// What the retry of `retried` brings back: every job that was cancelled because of ends that are undone by it.
 ///
-/// `edges` are all of the workflow, `canceled` those of its jobs that were cancelled by the end of another. A job that
-/// another edge still forbids stays cancelled, but its edge is open again, so that it can come back when that one does.
+/// `edges` are all of the workflow, `canceled` those of its jobs that were cancelled by the end of another, `waiting` those
+/// that are WAITING, `released` those that are PENDING and have not begun. A job that another edge still forbids stays
+/// cancelled, but its edge is open again, so that it can come back when that one does. A job that waits for others still
+/// waits for the new end of what comes back, too, and so does one that was let go and has not begun; but not one that a
+/// person let go, and not the next fire of a schedule.
 ///
 /// Work is bounded by the number of edges: each is opened at most once.
-pub fn revive(retried: JobId, edges: &[Edge], canceled: &BTreeMap<JobId, Stood>) -> Revival {
+pub fn revive(
+    retried: JobId,
+    edges: &[Edge],
+    canceled: &BTreeMap<JobId, Stood>,
+    waiting: &BTreeMap<JobId, Waiting>,
+    released: &BTreeMap<JobId, Flow>,
+) -> Revival {
     let mut states: HashMap<(JobId, JobId), EdgeState> =
         edges.iter().map(|edge| ((edge.parent, edge.child), edge.state)).collect();
     let mut into: HashMap<JobId, Vec<JobId>> = HashMap::new();
-    let mut out: HashMap<JobId, Vec<JobId>> = HashMap::new();
+    let mut out: HashMap<JobId, Vec<&Edge>> = HashMap::new();
     for edge in edges {
         into.entry(edge.child).or_default().push(edge.parent);
-        out.entry(edge.parent).or_default().push(edge.child);
+        out.entry(edge.parent).or_default().push(edge);
     }
+    let by_its_edges = let_go_by_edges(edges, released);
     let mut revival = Revival::default();
     let mut alive = VecDeque::from([retried]);
     while let Some(parent) = alive.pop_front() {
-        for child in out.get(&parent).into_iter().flatten().copied() {
-            let Some(stood) = canceled.get(&child) else { continue };
+        for edge in out.get(&parent).into_iter().flatten() {
+            let child = edge.child;
+            let (stood, waits) = (canceled.get(&child), waiting.get(&child));
+            let withdrawn = by_its_edges.get(&child).filter(|_| edge.condition != Condition::Ended);
+            if stood.is_none() && waits.is_none() && withdrawn.is_none() {
+                continue;
+            }
             let edge = states.entry((parent, child)).or_insert(EdgeState::Open);
             if *edge == EdgeState::Open {
                 continue;
             }
             *edge = EdgeState::Open;
             revival.reopened.push((parent, child));
+            if let Some(waits) = waits {
+                revival.waiting.entry(child).or_insert(*waits).waits_for += 1;
+            }
+            if let Some(flow) = withdrawn {
+                revival.withdrawn.entry(child).or_insert(Waiting { waits_for: 0, flow: *flow }).waits_for += 1;
+            }
+            let Some(stood) = stood else { continue };
             let parents = into.get(&child).into_iter().flatten();
             let forbidden = stood.flow.join() == Join::All
                 && parents.clone().any(|parent| states.get(&(*parent, child)) == Some(&EdgeState::NotHeld));
@@ -53,14 +88,39 @@ pub fn revive(retried: JobId, edges: &[Edge], canceled: &BTreeMap<JobId, Stood>)
             }
         }
     }
-    for (child, (waits_for, flow)) in &mut revival.revived {
+    let count = |child: &JobId, state| {
         let parents = into.get(child).into_iter().flatten();
-        let count = |state| parents.clone().filter(|parent| states.get(&(**parent, *child)) == Some(&state)).count();
-        let held = flow.join() == Join::Any && count(EdgeState::Held) > 0;
-        *waits_for = u32::try_from(count(EdgeState::Open)).unwrap_or(u32::MAX) + u32::from(flow.has(Flow::SIGNAL));
-        *flow = if held { flow.with(Flow::HELD) } else { flow.without(Flow::HELD) };
+        parents.filter(|parent| states.get(&(**parent, *child)) == Some(&state)).count()
+    };
+    let held = |child: &JobId, flow: Flow| {
+        let held = flow.join() == Join::Any && count(child, EdgeState::Held) > 0;
+        if held { flow.with(Flow::HELD) } else { flow.without(Flow::HELD) }
+    };
+    for (child, (waits_for, flow)) in &mut revival.revived {
+        let open = u32::try_from(count(child, EdgeState::Open)).unwrap_or(u32::MAX);
+        *waits_for = open + u32::from(flow.has(Flow::SIGNAL));
+        *flow = held(child, *flow);
+    }
+    for (child, waits) in revival.waiting.iter_mut().chain(&mut revival.withdrawn) {
+        waits.flow = held(child, waits.flow);
     }
     revival
+}
+
+/// Those of `released` that their edges let go: all are decided, and as the job asked.
+fn let_go_by_edges(edges: &[Edge], released: &BTreeMap<JobId, Flow>) -> BTreeMap<JobId, Flow> {
+    let mut into: HashMap<JobId, Vec<EdgeState>> = HashMap::new();
+    for edge in edges.iter().filter(|edge| released.contains_key(&edge.child)) {
+        into.entry(edge.child).or_default().push(edge.state);
+    }
+    let let_go = |(id, flow): &(&JobId, &Flow)| {
+        let states = into.get(id).map_or(&[][..], Vec::as_slice);
+        match flow.join() {
+            Join::All => states.iter().all(|state| *state == EdgeState::Held),
+            Join::Any => states.contains(&EdgeState::Held) && !states.contains(&EdgeState::Open),
+        }
+    };
+    released.iter().filter(let_go).map(|(id, flow)| (*id, *flow)).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +128,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::flow::Condition;
 
     const fn id(number: u128) -> JobId {
         JobId(Uuid::from_u128(number))
@@ -80,6 +139,10 @@ mod tests {
 
     fn canceled(numbers: &[(u128, Flow)]) -> BTreeMap<JobId, Stood> {
         numbers.iter().map(|(number, flow)| (id(*number), Stood { flow: *flow })).collect()
+    }
+
+    fn revive(retried: JobId, edges: &[Edge], canceled: &BTreeMap<JobId, Stood>) -> Revival {
+        super::revive(retried, edges, canceled, &BTreeMap::new(), &BTreeMap::new())
     }
 
     use EdgeState::{Held, NotHeld, Open};
@@ -122,5 +185,36 @@ mod tests {
         let edges = [edge(1, 2, NotHeld), edge(1, 3, Held)];
         let back = revive(id(1), &edges, &canceled(&[]));
         assert_eq!(back, Revival::default());
+    }
+
+    #[test]
+    fn a_job_that_still_waits_waits_for_what_comes_back() {
+        let edges = [edge(1, 3, Held), edge(2, 3, Open), edge(1, 4, NotHeld), edge(4, 3, NotHeld)];
+        let any = Flow::JOIN_ANY;
+        let waiting = BTreeMap::from([(id(3), Waiting { waits_for: 1, flow: any.with(Flow::HELD) })]);
+        let back = super::revive(id(1), &edges, &canceled(&[(4, Flow::none())]), &waiting, &BTreeMap::new());
+        assert_eq!(back.reopened, [(id(1), id(3)), (id(1), id(4)), (id(4), id(3))]);
+        assert_eq!(back.waiting, BTreeMap::from([(id(3), Waiting { waits_for: 3, flow: any })]), "none holds any more");
+        let edges = [edge(1, 3, NotHeld), edge(2, 3, Held), edge(5, 3, Open)];
+        let back = super::revive(id(1), &edges, &canceled(&[]), &waiting, &BTreeMap::new());
+        let flow = any.with(Flow::HELD);
+        assert_eq!(back.waiting, BTreeMap::from([(id(3), Waiting { waits_for: 2, flow })]));
+    }
+
+    #[test]
+    fn what_was_let_go_and_has_not_begun_waits_again() {
+        let none = BTreeMap::new();
+        let withdrawn = |edges: &[Edge], flow: Flow| {
+            super::revive(id(1), edges, &canceled(&[]), &none, &BTreeMap::from([(id(3), flow)])).withdrawn
+        };
+        let any = Flow::JOIN_ANY;
+        let waits = |waits_for, flow| BTreeMap::from([(id(3), Waiting { waits_for, flow })]);
+        assert_eq!(withdrawn(&[edge(1, 3, Held)], Flow::none()), waits(1, Flow::none()));
+        assert_eq!(withdrawn(&[edge(1, 3, NotHeld), edge(2, 3, Held)], any), waits(1, any.with(Flow::HELD)));
+        // Somebody else let it go: what it was to wait for has not come, or forbade it.
+        assert_eq!(withdrawn(&[edge(1, 3, Held), edge(2, 3, Open)], Flow::none()), BTreeMap::new());
+        assert_eq!(withdrawn(&[edge(1, 3, NotHeld)], Flow::none()), BTreeMap::new());
+        let next_fire = Edge { condition: Condition::Ended, ..edge(1, 3, Held) };
+        assert_eq!(withdrawn(&[next_fire], Flow::none()), BTreeMap::new());
     }
 }

@@ -35,8 +35,9 @@ pub fn link(jobs: &mut [NewJob], edges: &[Edge]) -> Result<(), InvalidInput> {
             test.check().map_err(|refused| InvalidInput::new(field(), format!("has a bad condition: {refused}")))?;
         }
         if let Some(description) = &edge.description {
-            limits::check_length(&field(), description, limits::DESCRIPTION_CHARS_MAX)?;
-            limits::check_no_nul(&field(), description)?;
+            let field = format!("{}.description", field());
+            limits::check_length(&field, description, limits::DESCRIPTION_CHARS_MAX)?;
+            limits::check_no_nul(&field, description)?;
         }
         outgoing[parent].push(child);
         incoming[child] += 1;

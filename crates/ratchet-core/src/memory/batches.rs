@@ -20,7 +20,9 @@ use crate::transition::Event;
 impl BatchStore for MemoryStore {
     async fn extend_batch(&self, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let (mut tables, now) = self.open();
-        let known = children.iter().all(|child| tables.jobs.contains_key(&child.id)) && !children.is_empty();
+        let is_known =
+            |child: &NewJob| tables.jobs.contains_key(&child.id) || tables.first_with_idempotency_key(child).is_some();
+        let known = children.iter().all(is_known) && !children.is_empty();
         let batch = tables.batches.get(&id).ok_or_else(|| unknown("extend", id))?;
         if let Some(problem) = batch.refusal().filter(|_| !known) {
             return Err(StoreError::new(ErrorKind::Conflict, format!("extend batch {id}"), problem));
@@ -82,11 +84,10 @@ impl BatchStore for MemoryStore {
         if !tables.batches.get(&id).is_some_and(|batch| batch.canceling) {
             return Ok(CanceledChildren::default());
         }
-        let live = |job: &&JobRecord| job.parent == Some(id) && !job.state.is_terminal();
-        let later = |job: &&JobRecord| after.is_none_or(|after| job.id > after);
-        let children: Vec<JobId> =
-            tables.jobs.values().filter(live).filter(later).take(limit).map(|job| job.id).collect();
-        let next = children.last().copied().filter(|_| children.len() == limit);
+        let is_child = |job: &&JobRecord| job.parent == Some(id) && after.is_none_or(|after| job.id > after);
+        let mut left = tables.jobs.values().filter(is_child).map(|job| job.id);
+        let children: Vec<JobId> = left.by_ref().take(limit).collect();
+        let next = children.last().copied().filter(|_| left.next().is_some());
         let mut canceled = Vec::new();
         for child in children {
             // One that is paused after its failure has been counted.

@@ -29,6 +29,7 @@ impl ClusterStore for MemoryStore {
     async fn deregister(&self, node: NodeId) -> Result<(), StoreError> {
         let (mut tables, _) = self.open();
         tables.nodes.remove(&node);
+        tables.permits.retain(|fence, _| fence.node != node);
         Ok(())
     }
 
@@ -148,5 +149,7 @@ impl Tables {
     fn remove_dead_without_jobs(&mut self) {
         let owners: BTreeSet<NodeId> = self.jobs.values().filter_map(|job| job.picked_by).collect();
         self.nodes.retain(|id, node| node.dead_at.is_none() || owners.contains(id));
+        let nodes = &self.nodes;
+        self.permits.retain(|fence, _| nodes.contains_key(&fence.node));
     }
 }

@@ -8,6 +8,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::flow::{Flow, retry_event, signaled};
 use crate::id::JobId;
 use crate::record::{AttemptRecord, AttemptStatus, JobRecord, Timing};
+use crate::recurring::leaves_its_place;
 use crate::spec::NewJob;
 use crate::state::JobState;
 use crate::store::{ControlStore, Replacement, Transitioned};
@@ -77,10 +78,13 @@ impl Tables {
     }
 
     /// Gives a failed job a new life; after an error the caller puts back what was.
-    fn retry(&mut self, id: JobId, now: Timestamp) -> Result<Option<Transitioned>, StoreError> {
+    pub(super) fn retry(&mut self, id: JobId, now: Timestamp) -> Result<Option<Transitioned>, StoreError> {
         let Some(job) = self.jobs.get(&id).filter(|job| next(job.place(), Event::Retry).is_some()) else {
             return Ok(None);
         };
+        if let Some(problem) = self.untold(job) {
+            return Err(StoreError::new(ErrorKind::Conflict, format!("retry job {id}"), problem));
+        }
         let waiting = job.waiting();
         let has_come = waiting.flow.has(Flow::SIGNAL) && self.take_kept(id, now);
         let flow = if has_come { signaled(waiting).flow } else { waiting.flow };
@@ -119,7 +123,9 @@ impl Tables {
         if let Some(attempt) = attempt {
             self.attempts.insert((id, attempt.version), attempt);
         }
-        transitioned.followed = self.follow(id, now)?;
+        if !leaves_its_place(before.job_type, before.place()) {
+            transitioned.followed = self.follow(id, now)?;
+        }
         let mut tallies = Tallies::new();
         self.note_end(id, &mut tallies, now);
         transitioned.followed.append(&mut self.count(&tallies, now)?);

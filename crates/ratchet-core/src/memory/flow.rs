@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -8,7 +8,9 @@ use crate::claim::Input;
 use crate::clock::later;
 use crate::decide::failure_callback;
 use crate::error::StoreError;
-use crate::flow::{Edge, EdgeState, End, Fate, Flow, Stood, Waiting, follow, limit_begins, revive};
+use crate::flow::{
+    Condition, Edge, EdgeState, End, Fate, Flow, Stood, Waiting, follow, limit_begins, revive, unbegun, untold,
+};
 use crate::id::JobId;
 use crate::outcome::ErrorReport;
 use crate::record::JobRecord;
@@ -25,14 +27,10 @@ impl Tables {
         }
         let (state, result) = (job.state, job.result.clone());
         let edges = self.edges_of(job.workflow);
-        let waiting: BTreeMap<JobId, Waiting> = edges
-            .iter()
-            .filter_map(|edge| self.jobs.get(&edge.child))
-            .filter(|child| child.state == JobState::Waiting)
-            .map(|child| (child.id, Waiting { waits_for: child.waits_for, flow: child.flow }))
-            .collect();
+        let live = |id: &JobId| self.jobs.get(id).is_some_and(|job| !job.state.is_terminal());
+        let over: BTreeSet<JobId> = edges.iter().map(|edge| edge.child).filter(|child| !live(child)).collect();
         let end = End { id, state, result: result.as_ref() };
-        let done = follow(&[end], &edges, &waiting);
+        let done = follow(&[end], &edges, &self.waiting(&edges), &over);
         for (parent, child, state) in done.edges {
             if let Some(edge) = self.edges.get_mut(&(parent, child)) {
                 edge.state = state;
@@ -102,7 +100,13 @@ impl Tables {
             .filter(|child| child.state == JobState::Canceled && child.canceled_because.is_some())
             .map(|child| (child.id, Stood { flow: child.flow }))
             .collect();
-        let back = revive(retried, &edges, &canceled);
+        let released: BTreeMap<JobId, Flow> = edges
+            .iter()
+            .filter_map(|edge| self.jobs.get(&edge.child))
+            .filter(|child| unbegun(child) && !self.has_attempts(child.id))
+            .map(|child| (child.id, child.flow))
+            .collect();
+        let back = revive(retried, &edges, &canceled, &self.waiting(&edges), &released);
         for id in back.revived.keys() {
             if let Some(key) = self.jobs.get(id).and_then(|job| job.business_key.as_ref())
                 && let Some(holder) = self.business_keys.get(key)
@@ -115,7 +119,19 @@ impl Tables {
                 edge.state = EdgeState::Open;
             }
         }
+        for (id, left) in back.waiting {
+            if let Some(job) = self.jobs.get_mut(&id) {
+                (job.waits_for, job.flow) = (left.waits_for, left.flow);
+            }
+            self.begin_limit(id, now);
+        }
         let mut revived = Vec::new();
+        for (id, left) in back.withdrawn {
+            if let Some((_, job)) = self.transition(id, Event::Revive)? {
+                (job.waits_for, job.flow) = (left.waits_for, left.flow);
+                revived.push(Followed::of(job, FollowedBy::Revived));
+            }
+        }
         for (id, (waits_for, flow)) in back.revived {
             if let Some((_, job)) = self.transition(id, Event::Revive)? {
                 (job.waits_for, job.flow) = (waits_for, flow);
@@ -144,13 +160,53 @@ impl Tables {
             result: parent.result.clone(),
             error: parent.last_error.clone().filter(|_| parent.state == JobState::Failed),
         };
-        edges.iter().filter_map(|edge| self.jobs.get(&edge.parent)).map(input).collect()
+        // A parent that was retried since is live again; what it came to then is gone.
+        let ended = |parent: &&JobRecord| parent.state.is_terminal();
+        edges.iter().filter_map(|edge| self.job_anywhere(edge.parent)).filter(ended).map(input).collect()
+    }
+
+    /// Why a failed job must not be retried, if that is because nobody can tell whether it is to run.
+    pub(super) fn untold(&self, job: &JobRecord) -> Option<String> {
+        let before = self.edges.values().filter(|edge| edge.child == job.id);
+        untold(job, before.map(|edge| (edge, self.job_anywhere(edge.parent))))
+    }
+
+    fn has_attempts(&self, id: JobId) -> bool {
+        self.attempts.range((id, 0)..=(id, u64::MAX)).next().is_some()
+    }
+
+    /// A job that needs this one when it is retried, or when the one is that had cancelled it.
+    pub(super) fn needed_again_by(&self, id: JobId) -> Option<JobId> {
+        let needs = |edge: &&Edge| {
+            let Some(child) = self.jobs.get(&edge.child).filter(|_| edge.condition != Condition::Ended) else {
+                return false;
+            };
+            match child.state {
+                JobState::Failed => true,
+                JobState::Canceled => {
+                    child.canceled_because.is_some_and(|cause| cause != id && self.may_be_retried(cause))
+                }
+                _ => false,
+            }
+        };
+        self.edges.values().filter(|edge| edge.parent == id).find(needs).map(|edge| edge.child)
+    }
+
+    /// Whether a job is there and has failed, or is live again and may.
+    pub(super) fn may_be_retried(&self, id: JobId) -> bool {
+        self.jobs.get(&id).is_some_and(|job| job.state == JobState::Failed || !job.state.is_terminal())
     }
 
     /// Whether a live job waits for this one or has its input from it.
     pub(super) fn is_needed(&self, id: JobId) -> bool {
         let live = |child: &JobId| self.jobs.get(child).is_some_and(|child| !child.state.is_terminal());
         self.edges.values().any(|edge| edge.parent == id && live(&edge.child))
+    }
+
+    /// The jobs at the ends of edges that wait.
+    fn waiting(&self, edges: &[Edge]) -> BTreeMap<JobId, Waiting> {
+        let children = edges.iter().filter_map(|edge| self.jobs.get(&edge.child));
+        children.filter(|child| child.state == JobState::Waiting).map(|child| (child.id, child.waiting())).collect()
     }
 
     fn edges_of(&self, workflow: Option<JobId>) -> Vec<Edge> {

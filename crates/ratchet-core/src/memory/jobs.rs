@@ -21,7 +21,7 @@ impl JobStore for MemoryStore {
 
     async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
         let (tables, _) = self.open();
-        Ok(ids.iter().filter_map(|id| tables.jobs.get(id).cloned()).collect())
+        Ok(ids.iter().filter_map(|id| tables.job_anywhere(*id).cloned()).collect())
     }
 
     async fn find_by_business_key(&self, key: &BusinessKey) -> Result<Option<JobId>, StoreError> {
@@ -36,13 +36,20 @@ impl JobStore for MemoryStore {
 
     async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
         let (mut tables, _) = self.open();
-        let Some(job) = tables.jobs.get(&id) else { return Ok(false) };
+        let Some(job) = tables.jobs.get(&id) else {
+            tables.forget_log(id);
+            return Ok(tables.archive.remove(&id).is_some());
+        };
         if !job.state.is_terminal() {
             let problem = format!("it is {}; cancel it first", job.state);
             return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
         }
         if tables.is_needed(id) {
             let problem = "a live job waits for it or has its input from it; let that end first";
+            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
+        }
+        if let Some(child) = tables.needed_again_by(id) {
+            let problem = format!("job {child} needs it if it is retried; delete that first");
             return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
         }
         if tables.has_children_to_come(id) {
@@ -55,6 +62,7 @@ impl JobStore for MemoryStore {
         tables.edges.retain(|(parent, child), _| *parent != id && *child != id);
         tables.attempts.retain(|(job_id, _), _| *job_id != id);
         tables.alerts.retain(|alert| alert.job_id != id);
+        tables.forget_log(id);
         Ok(true)
     }
 }

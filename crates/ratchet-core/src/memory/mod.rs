@@ -3,14 +3,19 @@
 //! One mutex around plain collections, every rule from [`transition`](crate::transition), no cleverness. What it says
 //! is right by reading; that it scans all jobs to claim one is its price. Nothing survives the process.
 
+mod archive;
 mod batches;
 mod cluster;
 mod control;
+mod dead_letters;
 mod flow;
+mod insight;
+mod job_log;
 mod jobs;
 mod query;
 mod queues;
 mod recurring;
+mod resources;
 mod signals;
 mod turn;
 
@@ -21,12 +26,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use self::archive::ArchivedJob;
+use self::resources::Limit;
 use crate::batch::Batch;
+use crate::claim::Fence;
 use crate::clock::{Clock, ManualClock, later};
 use crate::error::StoreError;
 use crate::flow::Edge;
 use crate::id::{JobId, NodeId};
-use crate::name::{BusinessKey, IdempotencyKey, QueueName, SignalKey};
+use crate::job_log::{LogLine, LogPlace};
+use crate::name::{BusinessKey, IdempotencyKey, QueueName, ResourceName, SignalKey};
 use crate::node::NodeRecord;
 use crate::record::{AttemptRecord, JobRecord};
 use crate::recurring::{ArchiveReason, RecurringRecord};
@@ -77,7 +86,12 @@ struct Tables {
     paused_queues: BTreeSet<QueueName>,
     leases: BTreeMap<String, Lease>,
     recurring: BTreeMap<JobId, RecurringRecord>,
-    recurring_archive: Vec<(RecurringRecord, ArchiveReason)>,
+    recurring_archive: Vec<ArchivedSchedule>,
+    archive: BTreeMap<JobId, ArchivedJob>,
+    resources: BTreeMap<ResourceName, Limit>,
+    /// By attempt.
+    permits: BTreeMap<Fence, ResourceName>,
+    log: BTreeMap<(JobId, LogPlace), LogLine>,
 }
 
 #[derive(Debug, Clone)]
@@ -85,6 +99,13 @@ struct Alert {
     job_id: JobId,
     error_hash: String,
     at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+struct ArchivedSchedule {
+    schedule: RecurringRecord,
+    reason: ArchiveReason,
+    archived_at: Timestamp,
 }
 
 #[derive(Debug, Clone)]

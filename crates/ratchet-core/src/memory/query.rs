@@ -6,6 +6,7 @@ use super::MemoryStore;
 use crate::error::{ErrorKind, StoreError};
 use crate::flow::{Edge, Workflow, WorkflowStep};
 use crate::id::JobId;
+use crate::name::Principal;
 use crate::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
 use crate::record::{AttemptRecord, JobRecord};
 use crate::store::{QueryStore, StateCounts};
@@ -20,25 +21,30 @@ impl QueryStore for MemoryStore {
     ) -> Result<Page<JobRecord>, StoreError> {
         check_limit(limit)?;
         let (tables, _) = self.open();
-        let newest_first = tables.jobs.values().rev();
-        let mut left = newest_first.filter(|job| after.is_none_or(|cursor| job.id < cursor.0) && passes(filter, job));
-        let items: Vec<JobRecord> = left.by_ref().take(limit).cloned().collect();
-        let more = left.next().is_some();
+        let live = tables.jobs.values().filter(|_| filter.archive.has_live());
+        let archived = tables.archive.values().map(|one| &one.job).filter(|_| filter.archive.has_archived());
+        let mut found: Vec<&JobRecord> = live.chain(archived).filter(|job| passes(filter, after, job)).collect();
+        found.sort_unstable_by_key(|job| std::cmp::Reverse(job.id));
+        let more = found.len() > limit;
+        let items: Vec<JobRecord> = found.into_iter().take(limit).cloned().collect();
         let next = items.last().filter(|_| more).map(|job| JobCursor(job.id));
         Ok(Page { items, next })
     }
 
     async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
+        Ok(counted(self.open().0.jobs.values()))
+    }
+
+    async fn count_by_state_of(&self, principal: &Principal) -> Result<StateCounts, StoreError> {
         let (tables, _) = self.open();
-        let mut counts = StateCounts::new();
-        for job in tables.jobs.values() {
-            *counts.entry(job.state).or_default() += 1;
-        }
-        Ok(counts)
+        Ok(counted(tables.jobs.values().filter(|job| job.spec.principal.as_ref() == Some(principal))))
     }
 
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
         let (tables, _) = self.open();
+        if let Some(one) = tables.archive.get(&id) {
+            return Ok(one.attempts.clone());
+        }
         Ok(tables.attempts.range((id, 0)..=(id, u64::MAX)).map(|(_, attempt)| attempt.clone()).collect())
     }
 
@@ -47,23 +53,16 @@ impl QueryStore for MemoryStore {
         let mut edges: Vec<Edge> = tables.edges.values().filter(|edge| edge.workflow == id).cloned().collect();
         edges.sort_by_key(|edge| edge.order);
         let members: BTreeSet<JobId> = edges.iter().flat_map(|edge| [edge.parent, edge.child]).collect();
-        let step = |job: &JobRecord| WorkflowStep {
-            id: job.id,
-            step: job.step.clone(),
-            kind: job.spec.kind.clone(),
-            job_type: job.job_type,
-            state: job.state,
-            error: job.last_error.clone(),
-            canceled_because: job.canceled_because,
-        };
-        let steps: Vec<_> = members.iter().filter_map(|id| tables.jobs.get(id)).map(step).collect();
+        let steps: Vec<_> = members.iter().filter_map(|id| tables.job_anywhere(*id)).map(WorkflowStep::of).collect();
         Ok((!steps.is_empty()).then_some(Workflow { id, steps, edges }))
     }
 
     async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError> {
         check_limit(limit)?;
         let (tables, _) = self.open();
-        let all: BTreeSet<JobId> = tables.edges.values().map(|edge| edge.workflow).collect();
+        // The edges of a schedule's queue name the schedule, which is no job.
+        let of_jobs = |workflow: &JobId| tables.job_anywhere(*workflow).is_some();
+        let all: BTreeSet<JobId> = tables.edges.values().map(|edge| edge.workflow).filter(of_jobs).collect();
         let mut left = all.into_iter().rev().filter(|id| after.is_none_or(|cursor| *id < cursor.0));
         let items: Vec<JobId> = left.by_ref().take(limit).collect();
         let next = items.last().copied().filter(|_| left.next().is_some()).map(JobCursor);
@@ -83,6 +82,14 @@ impl QueryStore for MemoryStore {
     }
 }
 
+fn counted<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> StateCounts {
+    let mut counts = StateCounts::new();
+    for job in jobs {
+        *counts.entry(job.state).or_default() += 1;
+    }
+    counts
+}
+
 pub(super) fn check_limit(limit: usize) -> Result<(), StoreError> {
     if (1..=PAGE_LIMIT_MAX).contains(&limit) {
         return Ok(());
@@ -91,11 +98,14 @@ pub(super) fn check_limit(limit: usize) -> Result<(), StoreError> {
     Err(StoreError::new(ErrorKind::Invalid, "list jobs", problem))
 }
 
-fn passes(filter: &JobFilter, job: &JobRecord) -> bool {
-    (filter.states.is_empty() || filter.states.contains(&job.state))
+pub(super) fn passes(filter: &JobFilter, after: Option<JobCursor>, job: &JobRecord) -> bool {
+    let (from, until) = filter.id_range(after);
+    (from..until).contains(&job.id)
+        && (filter.states.is_empty() || filter.states.contains(&job.state))
         && filter.kind.as_ref().is_none_or(|kind| job.spec.kind == *kind)
         && filter.queue.as_ref().is_none_or(|queue| job.spec.queue == *queue)
         && filter.tag.as_ref().is_none_or(|tag| job.spec.tags.contains(tag))
         && filter.parent.is_none_or(|parent| job.parent == Some(parent))
         && filter.business_key.as_ref().is_none_or(|key| job.business_key.as_ref() == Some(key))
+        && filter.principal.as_ref().is_none_or(|principal| job.spec.principal.as_ref() == Some(principal))
 }

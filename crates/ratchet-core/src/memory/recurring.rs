@@ -3,13 +3,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{MemoryStore, Tables};
+use super::{ArchivedSchedule, MemoryStore, Tables};
 use crate::clock::elapsed;
 use crate::error::StoreError;
-use crate::flow::EdgeState;
+use crate::flow::{Edge, EdgeState, Flow};
 use crate::id::JobId;
 use crate::page::{JobCursor, Page};
-use crate::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord, arrange};
+use crate::recurring::{ArchiveReason, Firing, History, NewRecurring, RecurringFilter, RecurringRecord, arrange};
 use crate::store::{Declared, Fired, RecurringStore};
 
 #[async_trait]
@@ -23,22 +23,26 @@ impl RecurringStore for MemoryStore {
         let (mut tables, now) = self.open();
         let Some(known) = tables.recurring.get_mut(&new.id) else {
             tables.create_recurring(new, now)?;
+            let ended = tables.recurring_archive.iter().rev().find(|one| one.schedule.id == new.id);
+            let history = match ended {
+                Some(one) if one.reason == ArchiveReason::Retired => one.schedule.history(),
+                _ => History::default(),
+            };
+            if let Some(one) = tables.recurring.get_mut(&new.id) {
+                *one = one.clone().after(history);
+            }
             return Ok(Declared::Created);
         };
         known.updated_at = now;
         if known.is_as_declared(new) {
             return Ok(Declared::Unchanged);
         }
-        let changed = RecurringRecord::stored(new, known.created_at);
+        let next_fire = known.next_fire_if_changed(new, now);
         *known = RecurringRecord {
-            paused: known.paused,
-            last_fire: known.last_fire,
-            last_job: known.last_job,
-            fired: known.fired,
-            skipped: known.skipped,
+            next_fire,
             updated_at: now,
             business_key: known.business_key.clone(),
-            ..changed
+            ..RecurringRecord::stored(new, known.created_at).after(known.history())
         };
         Ok(Declared::Changed)
     }
@@ -118,7 +122,7 @@ impl RecurringStore for MemoryStore {
             if let Some(key) = &one.business_key {
                 tables.business_keys.remove(key);
             }
-            tables.recurring_archive.push((one, reason));
+            tables.recurring_archive.push(ArchivedSchedule { schedule: one, reason, archived_at: now });
         }
         Ok(true)
     }
@@ -144,28 +148,36 @@ impl Tables {
         if one.paused || one.next_fire != Some(firing.expected) {
             return Ok(Fired::Conflict);
         }
-        let live = one.last_job.filter(|id| self.jobs.get(id).is_some_and(|job| !job.state.is_terminal()));
-        let open = |edge: &&crate::flow::Edge| edge.workflow == firing.id && edge.state == EdgeState::Open;
+        let firing = firing.without(|id| self.jobs.contains_key(&id));
+        let live = one.last_job.filter(|id| self.holds_up(*id));
+        let open = |edge: &&Edge| edge.workflow == firing.id && edge.state == EdgeState::Open;
         let queued = self.edges.values().filter(open).count();
-        let arranged = arrange(firing, one.overlap, live, queued);
-        let mut stored = 0;
+        let arranged = arrange(&firing, one.overlap, live, queued);
         for job in &arranged.jobs {
-            if !self.jobs.contains_key(&job.id) {
-                self.insert(job, now)?;
-                stored += 1;
-            }
+            self.insert(job, now)?;
         }
         for edge in &arranged.edges {
-            self.edges.entry((edge.parent, edge.child)).or_insert_with(|| edge.clone());
+            self.edges.insert((edge.parent, edge.child), edge.clone());
+            // The last job may be from a time when nobody waited for it.
+            if let Some(parent) = self.jobs.get_mut(&edge.parent) {
+                parent.flow = parent.flow.with(Flow::DEPENDANTS);
+                parent.workflow = Some(firing.id);
+            }
         }
+        let stored = arranged.jobs.len() as u64;
         if let Some(one) = self.recurring.get_mut(&firing.id) {
             one.next_fire = firing.next;
             one.last_fire = firing.last_fire.or(one.last_fire);
             one.last_job = arranged.jobs.last().map(|job| job.id).or(one.last_job);
             one.fired += stored;
             one.skipped += arranged.skipped;
-            one.updated_at = now;
         }
         Ok(Fired::Done { jobs: stored, skipped: arranged.skipped })
+    }
+
+    /// Whether a schedule's last job has not ended, or has left its place in the queue to those behind it.
+    fn holds_up(&self, id: JobId) -> bool {
+        let live = self.jobs.get(&id).is_some_and(|job| job.place().holds_business_key());
+        live || self.edges.values().any(|edge| edge.child == id && edge.state == EdgeState::Open)
     }
 }

@@ -64,7 +64,7 @@ impl SignalStore for MemoryStore {
 
     async fn signals(&self, ids: &[JobId]) -> Result<Vec<SignalRecord>, StoreError> {
         let (tables, _) = self.open();
-        Ok(ids.iter().filter_map(|id| tables.signals.get(id).cloned()).collect())
+        Ok(ids.iter().filter_map(|id| tables.signal_anywhere(*id).cloned()).collect())
     }
 
     async fn sweep_signals(&self, after: Option<&SignalKey>, limit: usize) -> Result<Swept, StoreError> {
@@ -81,6 +81,10 @@ impl SignalStore for MemoryStore {
 }
 
 impl Tables {
+    fn signal_anywhere(&self, id: JobId) -> Option<&SignalRecord> {
+        self.signals.get(&id).or_else(|| self.archive.get(&id)?.signal.as_ref())
+    }
+
     /// Whether a job waits for a signal that has not come.
     fn awaits(&self, id: JobId) -> bool {
         self.jobs.get(&id).is_some_and(|job| job.state == JobState::Waiting && job.flow.has(Flow::SIGNAL))

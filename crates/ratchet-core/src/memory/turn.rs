@@ -37,6 +37,9 @@ impl TurnStore for MemoryStore {
         let mut tallies = Tallies::new();
         for settlement in settlements {
             let one = tables.settle(settlement, now)?;
+            if settlement.ends_permit {
+                tables.permits.remove(&settlement.fence);
+            }
             settled.push(one);
             if one == Settled::Applied {
                 tables.note_end(settlement.fence.job_id, &mut tallies, now);
@@ -57,7 +60,8 @@ impl TurnStore for MemoryStore {
             (job.crash_count == 0 || request.probation)
                 && request.pools.iter().any(|pool| pool.free > 0 && tables.waits_for(pool, job))
         };
-        Ok(tables.jobs.values().filter(claimable).map(|job| elapsed(now, job.due())).min())
+        let wait = |job: &JobRecord| elapsed(now, job.due()).max(tables.wait_for_permit(job).unwrap_or_default());
+        Ok(tables.jobs.values().filter(claimable).map(wait).min())
     }
 }
 
@@ -137,12 +141,26 @@ impl Tables {
         let mut probation_left = usize::from(request.probation);
         for pool in &request.pools {
             let room = pool.free.min(request.limit - claimed.len());
-            for id in self.next_of(pool, request, room, &mut probation_left, now) {
+            let mut left = room;
+            for id in self.due_for(pool, request, now) {
+                let Some(job) = self.jobs.get(&id).filter(|job| left > 0 && self.wait_for_permit(job).is_none()) else {
+                    continue;
+                };
+                if job.crash_count > 0 {
+                    if probation_left == 0 {
+                        continue;
+                    }
+                    probation_left -= 1;
+                }
                 if let Some((_, job)) = self.transition(id, Event::Claim)? {
+                    left -= 1;
                     job.picked_by = Some(request.node);
                     job.picked_at = Some(now);
                     let fence = Fence { job_id: id, version: job.version, node: request.node };
                     let job = job.clone();
+                    if let Some(resource) = &job.spec.resource {
+                        self.permits.insert(fence, resource.clone());
+                    }
                     let inputs = self.inputs_of(&job);
                     let signal = self.signal_of(id);
                     claimed.push(Claim { fence, job, inputs, signal });
@@ -152,42 +170,21 @@ impl Tables {
         Ok(claimed)
     }
 
-    /// The jobs that a pool takes next, in order.
-    fn next_of(
-        &self,
-        pool: &Pool,
-        request: &ClaimRequest,
-        room: usize,
-        probation_left: &mut usize,
-        now: Timestamp,
-    ) -> Vec<JobId> {
+    /// The jobs that a pool could take, in order.
+    fn due_for(&self, pool: &Pool, request: &ClaimRequest, now: Timestamp) -> Vec<JobId> {
         let mut due: Vec<&JobRecord> =
             self.jobs.values().filter(|job| self.waits_for(pool, job) && job.due() <= now).collect();
         due.sort_by_key(|job| {
             let effective = request.boost.effective(job.spec.priority, job.scheduled_time, now);
             (Reverse(effective), job.scheduled_time, job.id)
         });
-        let mut taken = Vec::new();
-        for job in due {
-            if taken.len() == room {
-                break;
-            }
-            if job.crash_count > 0 {
-                if *probation_left == 0 {
-                    continue;
-                }
-                *probation_left -= 1;
-            }
-            taken.push(job.id);
-        }
-        taken
+        due.into_iter().map(|job| job.id).collect()
     }
 
     /// Whether the job is one that the pool takes when it is due.
     fn waits_for(&self, pool: &Pool, job: &JobRecord) -> bool {
         job.state == JobState::Pending
-            && job.spec.queue == pool.queue
-            && pool.kinds.contains(&job.spec.kind)
+            && pool.takes(job.spec.queue.as_str(), job.spec.kind.as_str())
             && !self.paused_queues.contains(&pool.queue)
     }
 }

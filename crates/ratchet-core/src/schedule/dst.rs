@@ -1,8 +1,11 @@
 //! What happens to the times that a change of the clock skips or repeats.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use super::word::words;
+use crate::invalid::InvalidInput;
 
 /// What happens to the times that a change of the clock skips or repeats.
 ///
@@ -47,6 +50,35 @@ pub struct DstPolicy {
     /// What happens to times that come twice.
     #[serde(default)]
     pub overlap: DstOverlap,
+}
+
+impl FromStr for DstPolicy {
+    type Err = InvalidInput;
+
+    /// As in `gap:skip, overlap:last`; what is left out is by default.
+    ///
+    /// ```
+    /// use ratchet_core::schedule::{DstGap, DstOverlap, DstPolicy};
+    ///
+    /// let strict = DstPolicy { gap: DstGap::Skip, overlap: DstOverlap::Last };
+    /// assert_eq!("gap:skip, overlap:last".parse(), Ok(strict));
+    /// assert_eq!("overlap:both".parse(), Ok(DstPolicy { overlap: DstOverlap::Both, ..DstPolicy::default() }));
+    /// assert!("skip".parse::<DstPolicy>().is_err());
+    /// ```
+    fn from_str(text: &str) -> Result<Self, InvalidInput> {
+        let mut policy = Self::default();
+        for part in text.split(',') {
+            match part.trim().split_once(':') {
+                Some(("gap", word)) => policy.gap = word.trim().parse()?,
+                Some(("overlap", word)) => policy.overlap = word.trim().parse()?,
+                _ => {
+                    let problem = format!("is {text:?}; say it like \"gap:skip, overlap:last\", or one of the two");
+                    return Err(InvalidInput::new("dst", problem));
+                }
+            }
+        }
+        Ok(policy)
+    }
 }
 
 /// What happens to times that a change of the clock skips.

@@ -44,7 +44,8 @@ pub trait BatchStore: Send + Sync {
     /// Batches that were cancelled and whose children are still to be, the oldest first.
     async fn canceling_batches(&self, limit: usize) -> Result<Vec<JobId>, StoreError>;
 
-    /// Cancels up to `limit` live children of a batch that was cancelled, those after `after` in the order of their ids.
+    /// Looks at up to `limit` children of a batch that was cancelled, those after `after` in the order of their ids, and
+    /// cancels those that are live.
     ///
     /// Begin with `None`; when nothing comes next the batch is through. A batch that was not cancelled is left as it is.
     async fn cancel_children(

@@ -25,9 +25,10 @@ pub trait ControlStore: Send + Sync {
     /// Gives a FAILED job a new life: attempts and crash count 0, error cleared, due now.
     ///
     /// It takes its business key again; [`Duplicate`](crate::ErrorKind::Duplicate) if another job holds it. Jobs that were
-    /// cancelled because it had failed wait for it again, with their keys, under the same rule. A job that never got its
-    /// signal waits for that again, for its full time. A child of a batch counts as
-    /// failed no more; [`Conflict`](crate::ErrorKind::Conflict) if its batch is over.
+    /// cancelled because it had failed wait for it again, with their keys, under the same rule; so do those that its end had
+    /// let go and that have not begun. A job that never got its signal waits for that again, for its full time. A child of a
+    /// batch counts as failed no more; [`Conflict`](crate::ErrorKind::Conflict) if its batch is over, and if a job never ran
+    /// because whether to run could not be told: see [`untold`](crate::flow::untold).
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
     /// Lets a WAITING job become PENDING; it counts as waiting for a slot since now, or since its time if that is later.

@@ -30,10 +30,11 @@ pub trait JobStore: Send + Sync {
     /// The job that was first submitted with an idempotency key, even if it was deleted since.
     async fn find_by_idempotency_key(&self, key: &IdempotencyKey) -> Result<Option<JobId>, StoreError>;
 
-    /// Deletes a terminal job with its tags, attempts and alerts; `false` if there is none.
+    /// Deletes a terminal job with its tags, attempts, alerts and log; `false` if there is none.
     ///
     /// Its idempotency key stays taken. A live job, and one that a live job waits for or has its input from, is a
-    /// [`Conflict`](crate::ErrorKind::Conflict).
+    /// [`Conflict`](crate::ErrorKind::Conflict); so is one whose result a failed job needs if it is retried, or one that was
+    /// cancelled because of a failed job if that is.
     async fn delete(&self, id: JobId) -> Result<bool, StoreError>;
 }
 

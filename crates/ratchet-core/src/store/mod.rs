@@ -3,26 +3,36 @@
 //! Every trait is object-safe; the engine and the client hold an `Arc<dyn Store>`. A store states what it promises by
 //! passing the suite in `ratchet-conformance`.
 
+mod archive;
 mod batches;
 mod cluster;
 mod control;
+mod dead_letters;
+mod insight;
+mod job_log;
 mod jobs;
 mod query;
 mod queues;
 mod recurring;
+mod resources;
 mod signals;
 mod turn;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use archive::{ArchiveRequest, ArchiveStore, Archived};
 pub use batches::{BatchStore, CanceledChildren};
 pub use cluster::{ClusterStore, Orphans, Progress, PulseStore, Running};
 pub use control::{ControlStore, Replacement, Transitioned};
+pub use dead_letters::{DeadLetterStore, LETTERS_LOOKED_AT_MAX, RetriedAll};
+pub use insight::{InsightStore, LANES_MAX, WaitingLane};
+pub use job_log::{JobLogStore, PurgeLog, PurgedLog};
 pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
 pub use query::{QueryStore, StateCounts};
 pub use queues::QueueStore;
 pub use recurring::{Declared, Fired, RecurringStore};
+pub use resources::ResourceStore;
 pub use signals::{Delivered, Expired, SignalStore, Swept};
 pub use turn::{Turn, TurnStore};
 
@@ -39,6 +49,11 @@ pub trait Store:
     + QueryStore
     + RecurringStore
     + SignalStore
+    + ArchiveStore
+    + DeadLetterStore
+    + ResourceStore
+    + InsightStore
+    + JobLogStore
     + std::fmt::Debug
 {
     /// The name of the database, for people: `sqlite`, `postgres`, `memory`.

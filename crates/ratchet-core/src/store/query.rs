@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use crate::error::StoreError;
 use crate::flow::{Edge, Workflow};
 use crate::id::JobId;
+use crate::name::Principal;
 use crate::page::{JobCursor, JobFilter, Page};
 use crate::record::{AttemptRecord, JobRecord};
 use crate::state::JobState;
@@ -26,6 +27,9 @@ pub trait QueryStore: Send + Sync {
 
     /// How many jobs stand where; states without jobs are left out.
     async fn count_by_state(&self) -> Result<StateCounts, StoreError>;
+
+    /// The same of the jobs that were submitted on behalf of this principal.
+    async fn count_by_state_of(&self, principal: &Principal) -> Result<StateCounts, StoreError>;
 
     /// The attempts of a job, the first first.
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError>;

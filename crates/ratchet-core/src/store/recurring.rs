@@ -18,9 +18,23 @@ pub trait RecurringStore: Send + Sync {
     /// changes nothing.
     async fn create_recurring(&self, new: &NewRecurring) -> Result<(), StoreError>;
 
-    /// Stores a schedule that code declares, or changes it to what the code now says. One that is already so keeps its next
-    /// fire; a changed one takes the new; a paused one stays paused. In any case it counts as declared just now.
+    /// Stores a schedule that code declares, or changes it to what the code now says. In any case it counts as declared just
+    /// now.
+    ///
+    /// One that is already so, one whose [times](NewRecurring::schedule) are the same, and one that is due keeps its next
+    /// fire; another takes the new. A paused one stays paused. One that was [retired](ArchiveReason::Retired) comes back as
+    /// paused as it was, and counts on.
     async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError>;
+
+    /// Declares schedules like [`declare_recurring`](Self::declare_recurring), in the order given: what a node calls from
+    /// time to time, to say that it still declares them. A few statements for all of them, if they have not changed.
+    async fn declare_all_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+        let mut declared = Vec::with_capacity(all.len());
+        for new in all {
+            declared.push(self.declare_recurring(new).await?);
+        }
+        Ok(declared)
+    }
 
     /// Reads schedules by id, in the order of the ids; unknown ids are left out.
     async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError>;

@@ -1,16 +1,21 @@
+use std::convert::Infallible;
+
 use futures_core::Stream;
+use futures_util::StreamExt as _;
 use ratchet_core::batch::{NewBatch, ProgressEvery, ProgressHook};
 use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
 use ratchet_core::store::{SubmitUnit, Submitted};
-use ratchet_core::{BatchSummary, IdempotencyKey, InvalidInput, NewJob, StoreError, Tag, limits};
+use ratchet_core::{BatchSummary, ErrorKind, IdempotencyKey, InvalidInput, NewJob, StoreError, Tag, limits};
 
 use super::end::BatchEnd;
 use super::feed::{FeedError, OpenBatch, child_job};
 use super::handle::BatchHandle;
 use crate::client::Client;
 use crate::enqueue::{SubmitError, Waking};
+use crate::failure::BoxError;
 use crate::ids::new_job_id;
-use crate::step::{IntoStep, Step};
+use crate::refused::Sort;
+use crate::step::{IntoStep, Later, Step};
 use crate::workflow::{IntoBranch, Plan, When, result};
 
 /// A batch that is about to be submitted; nothing happens before [`submit`](Self::submit) or [`stream`](Self::stream).
@@ -97,7 +102,11 @@ impl BatchBuilder {
 
     /// Follows when every child has ended and this share of them, from 0 to 1, or more has succeeded.
     pub fn when_success_rate(self, at_least: f64, step: impl IntoStep) -> Self {
-        self.when(result("/success_rate").at_least(at_least), step)
+        let mut when = result("/success_rate").at_least(at_least);
+        if !(0.0..=1.0).contains(&at_least) {
+            when.condition = Err(InvalidInput::new("success_rate", format!("is {at_least}; give a share from 0 to 1")));
+        }
+        self.when(when, step)
     }
 
     /// Follows when every child has ended and so many or more are in the dead letter queue.
@@ -148,42 +157,79 @@ impl BatchBuilder {
     ///
     /// # Errors
     /// [`SubmitError::Invalid`] names the child, the branch or the field that is wrong, [`SubmitError::Duplicate`] the key
-    /// that a live job holds; nothing is written then. [`SubmitError::Store`] if the database could not be reached.
+    /// that a live job holds; nothing is written then. [`SubmitError::OtherSort`] if the idempotency key stands for a job or a
+    /// workflow. [`SubmitError::Store`] if the database could not be reached.
     pub async fn submit(self) -> Result<BatchHandle, SubmitError> {
         let client = self.client.clone();
         let unit = self.into_unit(true)?;
         let waking = Waking::of_ready(&unit.jobs);
-        let outcome = client.submitter().submit(unit).await?;
+        let outcome = client.submit_unit(unit).await?;
         client.submitted(waking);
+        client.check_sort(outcome[0], Sort::Batch).await?;
         Ok(BatchHandle::new(client, outcome[0]))
     }
 
-    /// Stores the batch first, then its children as the stream gives them, some at a time, and seals it at the end.
+    /// Stores the batch first, then its children as the stream gives them, some at a time, and seals it when the stream ends.
     ///
     /// Children run while the stream goes on, and the next ones are asked for only when those before are stored: memory
-    /// holds one chunk. If the stream, the database or this process ends before its time, the batch stays open with the
-    /// children that it has; [`Client::open_batch`](crate::Client::open_batch) goes on from there.
+    /// holds one chunk. If the database or this process ends before the stream does, the batch stays open with the children
+    /// that it has; [`Client::open_batch`](crate::Client::open_batch) goes on from there. The end of the stream is taken at
+    /// its word: a source that can fail, and so end too soon, goes to [`try_stream`](Self::try_stream).
     ///
     /// # Errors
-    /// [`FeedError`] says which batch was left open, and with how many children.
+    /// [`FeedError`] says which batch was left open, and with how many children: also one that an earlier submit with the
+    /// same idempotency key has left so.
     pub async fn stream<S>(self, children: S) -> Result<BatchHandle, FeedError>
     where
         S: Stream + Send,
         S::Item: IntoStep,
     {
+        self.try_stream(children.map(Ok::<_, Infallible>)).await
+    }
+
+    /// As [`stream`](Self::stream), of a source that can fail: its first error leaves the batch open.
+    ///
+    /// ```
+    /// # use futures_core::Stream;
+    /// # use ratchet_engine::{Client, FeedError, Failure, Job, JobContext};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Import(u64);
+    /// # impl Job for Import {
+    /// #     const KIND: &'static str = "import";
+    /// #     type Output = ();
+    /// #     async fn run(self, _: JobContext) -> Result<(), Failure> { Ok(()) }
+    /// # }
+    /// async fn import_all(
+    ///     client: &Client,
+    ///     rows: impl Stream<Item = Result<Import, std::io::Error>> + Send,
+    /// ) -> Result<(), FeedError> {
+    ///     client.batch().try_stream(rows).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`stream`](Self::stream); [`FeedCause::Source`](crate::FeedCause::Source) has what the source said.
+    pub async fn try_stream<S, C, E>(self, children: S) -> Result<BatchHandle, FeedError>
+    where
+        S: Stream<Item = Result<C, E>> + Send,
+        C: IntoStep,
+        E: Into<BoxError>,
+    {
         let given = self.children.len();
         if given > 0 {
             let problem = "are given beside a stream; put them into the stream";
-            return Err(FeedError::unopened(InvalidInput::new("children", problem).into()));
+            return Err(FeedError::unopened(InvalidInput::new("children", problem)));
         }
         let open = self.open().await.map_err(FeedError::unopened)?;
-        if open.handle().is_duplicate() {
-            return Ok(open.handle());
+        let handle = open.handle();
+        if handle.is_duplicate() {
+            return earlier(handle).await;
         }
-        open.extend(children).await?;
-        let seal = open.seal().await;
-        seal.map_err(|error| FeedError::left_open(open.handle().id(), 0, error.into()))?;
-        Ok(open.handle())
+        let added = open.try_extend(children).await?;
+        match open.seal().await {
+            Ok(()) => Ok(handle),
+            Err(error) => Err(open.broken_off(added, error).await),
+        }
     }
 
     /// Stores the batch without children, open for them.
@@ -197,12 +243,13 @@ impl BatchBuilder {
             return Err(InvalidInput::new("chunk", problem).into());
         }
         let unit = self.into_unit(false)?;
-        let outcome = client.submitter().submit(unit).await?;
+        let outcome = client.submit_unit(unit).await?;
+        client.check_sort(outcome[0], Sort::Batch).await?;
         Ok(OpenBatch::new(BatchHandle::new(client, outcome[0]), chunk))
     }
 
     fn into_unit(self, sealed: bool) -> Result<SubmitUnit, InvalidInput> {
-        let Self { children, branches, exclusive, hook, idempotency_key, tags, .. } = self;
+        let Self { client, children, branches, exclusive, hook, idempotency_key, tags, .. } = self;
         limits::check_submit_count(children.len())?;
         let mut parent = NewJob::new(new_job_id(), BatchEnd::spec()?);
         parent.idempotency_key = idempotency_key.transpose()?;
@@ -215,12 +262,12 @@ impl BatchBuilder {
         parent.check()?;
         let hook = hook.map(|(step, every)| {
             every.check()?;
-            let spec =
-                step.into_spec().map_err(|e| InvalidInput::new(format!("on_progress.{}", e.field()), e.problem()))?;
+            let spec = step.into_spec(Later::Callback)?;
             spec.check()?;
-            Ok::<_, InvalidInput>(ProgressHook { spec, every })
+            Ok(ProgressHook { spec, every })
         });
-        let batch = NewBatch { id: parent.id, sealed, hook: hook.transpose()? };
+        let named = |e: InvalidInput| InvalidInput::new(format!("on_progress.{}", e.field()), e.problem());
+        let batch = NewBatch { id: parent.id, sealed, hook: hook.transpose().map_err(named)? };
         let children = children.into_iter().enumerate().map(|(at, step)| child_job(at as u64, step));
         let children = children.collect::<Result<Vec<_>, _>>()?;
         let mut plan = Plan::new(vec![parent]);
@@ -228,11 +275,23 @@ impl BatchBuilder {
             let named = |e: InvalidInput| InvalidInput::new(format!("when[{at}].{}", e.field()), e.problem());
             let job = step.into_job().map_err(named)?;
             job.check().map_err(named)?;
+            let condition = when.condition.map_err(named)?;
             let place = plan.add(job);
-            plan.link(0, place, when, exclusive);
+            plan.link(0, place, When { condition: Ok(condition), ..when }, exclusive);
         }
-        plan.unit()?.with_batch(batch, children)
+        plan.unit(&client)?.with_batch(batch, children)
     }
+}
+
+/// The batch of an earlier stream with the same idempotency key: it stands for this one, unless that stream broke off.
+async fn earlier(handle: BatchHandle) -> Result<BatchHandle, FeedError> {
+    let batch = handle.record().await.map_err(FeedError::unopened)?;
+    if batch.refusal().is_some() {
+        return Ok(handle);
+    }
+    let doing = "streaming children under an idempotency key that was used before";
+    let problem = "the batch of that key is open: somebody feeds it at this moment, or has left off";
+    Err(FeedError::left_open(handle.id(), 0, StoreError::new(ErrorKind::Conflict, doing, problem)))
 }
 
 impl PrepareSubmit for BatchBuilder {
@@ -241,7 +300,7 @@ impl PrepareSubmit for BatchBuilder {
 
     fn prepare(self) -> Result<PreparedSubmit<BatchHandle, SubmitError>, SubmitError> {
         let client = self.client.clone();
-        let unit = self.into_unit(true)?;
+        let unit = client.admit(self.into_unit(true)?)?.into_inner();
         let hint = client.hint(Waking::of_ready(&unit.jobs));
         let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
             let submitted = outcome?[0];

@@ -1,12 +1,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::{FollowedBy, JobId, NodeId, Store, StoreError};
-use tokio::sync::watch;
+use ratchet_core::{ErrorKind, FollowedBy, JobId, NodeId, Store, StoreError};
 
+use crate::authorizer::Action;
 use crate::client::Client;
 use crate::deadline::within;
+use crate::lease::{self, Lease};
 use crate::pulse::Standing;
+use crate::stats::Loop;
+use crate::upkeep::{Upkeep, spread};
 
 /// Children that are cancelled in one transaction.
 const TOGETHER: usize = 1_000;
@@ -18,7 +21,14 @@ impl Client {
     ///
     /// The batch itself, and what depends on it, is cancelled first and at once; no further children are accepted from then
     /// on. Its children follow, a thousand in a transaction. If this process ends before they all are, a node goes on.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) if there is no batch of this id, also if there is a job of it.
     pub async fn cancel_batch(&self, id: JobId) -> Result<u64, StoreError> {
+        if !self.may(Action::Cancel, id).await? || self.batch_record(id).await?.is_none() {
+            let problem = "there is no such batch";
+            return Err(StoreError::new(ErrorKind::NotFound, format!("cancelling batch {id}"), problem));
+        }
         self.cancel_parent(id).await?;
         self.cancel_children(id).await
     }
@@ -28,63 +38,94 @@ impl Client {
         let mut canceled = 0;
         let mut after = None;
         loop {
-            let portion = self.store().cancel_children(id, after, TOGETHER).await?;
-            let was_canceled = |what: &FollowedBy| matches!(what, FollowedBy::Canceled { because } if *because == id);
-            canceled += portion.children.iter().filter(|child| was_canceled(&child.what)).map(|_| 1).sum::<u64>();
-            if !portion.children.is_empty() {
-                self.followed(&portion.children, None);
-                self.wake().revoked();
-            }
-            after = portion.next;
+            let (some, next) = self.cancel_some_children(id, after).await?;
+            canceled += some;
+            after = next;
             if after.is_none() {
                 return Ok(canceled);
             }
         }
     }
+
+    /// One transaction of it: how many were cancelled, and where the next goes on.
+    async fn cancel_some_children(&self, id: JobId, after: Option<JobId>) -> Result<(u64, Option<JobId>), StoreError> {
+        let portion = self.store().cancel_children(id, after, TOGETHER).await?;
+        let was_canceled = |what: &FollowedBy| matches!(what, FollowedBy::Canceled { because } if *because == id);
+        let canceled = portion.children.iter().filter(|child| was_canceled(&child.what)).map(|_| 1).sum();
+        if !portion.children.is_empty() {
+            self.followed(&portion.children, None);
+            self.wake_for(&portion.children);
+            self.wake().revoked();
+        }
+        Ok((canceled, portion.next))
+    }
 }
 
 /// Goes on where whoever cancelled a batch has ended too soon. Of all nodes one does, by a lease.
 pub(crate) struct Canceler {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) client: Client,
-    pub(crate) standing: watch::Receiver<Standing>,
-    pub(crate) scan: Duration,
-    pub(crate) deadline: Duration,
+    store: Arc<dyn Store>,
+    client: Client,
+    lease: Lease,
+    scan: Duration,
+    deadline: Duration,
 }
 
-const LEASE: &str = "batches";
+impl Upkeep for Canceler {
+    const LOOP: Loop = Loop::Batches;
 
-impl Canceler {
-    /// Looks for batches until the task is dropped.
-    pub(crate) async fn run(self) {
-        loop {
-            tokio::time::sleep(self.scan + Duration::from_millis(fastrand::u64(0..=100)).min(self.scan / 10)).await;
-            let standing = self.standing.borrow().clone();
-            if standing.fenced {
-                continue;
-            }
-            if let Err(error) = self.look(standing.node).await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "cancelling children of batches failed");
-            }
-        }
-    }
-
-    async fn look(&self, node: NodeId) -> Result<(), StoreError> {
+    async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
         // Asked first: most often there is none, and then nothing is written.
         let asked = self.store.canceling_batches(BATCHES);
         let batches = within(self.deadline, "looking for batches that are being cancelled", asked).await?;
-        if batches.is_empty() {
-            return Ok(());
+        if !batches.is_empty() && self.lease.hold(standing.node).await? {
+            let done = self.cancel_all(standing.node, &batches).await;
+            // Also if this node could not: another one may fare better.
+            self.lease.release(standing.node).await;
+            done?;
         }
-        let leased = self.store.acquire_lease(LEASE, node, self.scan * 3);
-        if !within(self.deadline, "taking the lease of batches", leased).await? {
-            return Ok(());
-        }
+        Ok(spread(self.scan))
+    }
+}
+
+impl Canceler {
+    pub(crate) fn new(client: Client, scan: Duration, deadline: Duration) -> Self {
+        let store = client.store().clone();
+        // It is renewed before every transaction, so it has to outlast one.
+        let lease = Lease { store: store.clone(), name: lease::BATCHES, ttl: deadline + scan, deadline };
+        Self { store, client, lease, scan, deadline }
+    }
+
+    /// Cancels what is left of each; one that cannot be does not keep the others from it.
+    async fn cancel_all(&self, node: NodeId, batches: &[JobId]) -> Result<(), StoreError> {
+        let mut first_error = Ok(());
         for batch in batches {
-            let canceled = self.client.cancel_children(batch).await?;
-            tracing::info!(%batch, canceled, "cancelled the children that were left of a batch");
+            // Without an answer to this there is no database to go on with.
+            if !self.lease.hold(node).await? {
+                break;
+            }
+            match self.cancel_rest(node, *batch).await {
+                Ok(canceled) => tracing::info!(%batch, canceled, "cancelled the children that were left of a batch"),
+                Err(error) => {
+                    tracing::warn!(%batch, "the children that are left of a batch could not be cancelled");
+                    first_error = first_error.and(Err(error));
+                }
+            }
         }
-        let released = self.store.release_lease(LEASE, node);
-        within(self.deadline, "releasing the lease of batches", released).await
+        first_error
+    }
+
+    async fn cancel_rest(&self, node: NodeId, batch: JobId) -> Result<u64, StoreError> {
+        let mut canceled = 0;
+        let mut after = None;
+        loop {
+            let asked = self.client.cancel_some_children(batch, after);
+            let (some, next) = within(self.deadline, "cancelling children of a batch", asked).await?;
+            canceled += some;
+            after = next;
+            // If another node has it by now, that one goes on.
+            if after.is_none() || !self.lease.hold(node).await? {
+                return Ok(canceled);
+            }
+        }
     }
 }

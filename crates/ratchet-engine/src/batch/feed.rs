@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -7,8 +8,11 @@ use ratchet_core::batch::tie_child;
 use ratchet_core::{ErrorKind, InvalidInput, JobId, NewJob, StoreError};
 
 use super::handle::BatchHandle;
+use crate::admission::Admitted;
+use crate::authorizer::Action;
 use crate::client::Client;
 use crate::enqueue::{SubmitError, Waking};
+use crate::failure::BoxError;
 use crate::step::{IntoStep, Step};
 
 /// A batch that takes children.
@@ -23,27 +27,56 @@ pub struct OpenBatch {
 #[error("{}", self.text())]
 #[non_exhaustive]
 pub struct FeedError {
-    /// The batch that was left open; `None` if it was not stored.
+    /// The batch; `None` if it was not stored.
     pub batch: Option<JobId>,
+    /// Whether the batch was left open for further children; not if somebody has sealed or cancelled it.
+    pub open: bool,
     /// How many children this call has added to it.
     pub added: u64,
     /// What was wrong.
     #[source]
-    pub source: SubmitError,
+    pub source: FeedCause,
+}
+
+/// Why children could not be stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FeedCause {
+    /// The batch or a child was refused, or the database could not be reached.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// Where the children come from has failed.
+    #[error("the source of the children failed")]
+    Source(#[source] BoxError),
+}
+
+impl From<InvalidInput> for FeedCause {
+    fn from(refused: InvalidInput) -> Self {
+        Self::Submit(refused.into())
+    }
+}
+
+impl From<StoreError> for FeedCause {
+    fn from(error: StoreError) -> Self {
+        Self::Submit(error.into())
+    }
 }
 
 impl FeedError {
-    pub(crate) fn unopened(source: SubmitError) -> Self {
-        Self { batch: None, added: 0, source }
+    pub(crate) fn unopened(source: impl Into<FeedCause>) -> Self {
+        Self { batch: None, open: false, added: 0, source: source.into() }
     }
 
-    pub(crate) fn left_open(batch: JobId, added: u64, source: SubmitError) -> Self {
-        Self { batch: Some(batch), added, source }
+    pub(crate) fn left_open(batch: JobId, added: u64, source: impl Into<FeedCause>) -> Self {
+        Self { batch: Some(batch), open: true, added, source: source.into() }
     }
 
     fn text(&self) -> String {
         match self.batch {
             None => "the batch could not be stored".to_owned(),
+            Some(batch) if !self.open => {
+                format!("batch {batch} takes no further children; {} were added before", self.added)
+            }
             Some(batch) => {
                 format!("batch {batch} is left open after {} more children; go on with open_batch", self.added)
             }
@@ -68,7 +101,8 @@ impl OpenBatch {
 
     /// Adds children as the stream gives them, some at a time; says how many. The batch stays open.
     ///
-    /// The next ones are asked for only when those before are stored.
+    /// The next ones are asked for only when those before are stored. A stream that can fail goes to
+    /// [`try_extend`](Self::try_extend).
     ///
     /// # Errors
     /// [`FeedError`] says how many were added before it. A chunk is stored as a whole or not at all.
@@ -77,26 +111,34 @@ impl OpenBatch {
         S: Stream + Send,
         S::Item: IntoStep,
     {
+        self.try_extend(children.map(Ok::<_, Infallible>)).await
+    }
+
+    /// Adds children as a stream that can fail gives them, until it ends or fails.
+    ///
+    /// # Errors
+    /// [`FeedError`] says how many were added before it, those that the stream gave first: what came after them in the chunk
+    /// that was not full yet is not stored. The batch stays open.
+    pub async fn try_extend<S, C, E>(&self, children: S) -> Result<u64, FeedError>
+    where
+        S: Stream<Item = Result<C, E>> + Send,
+        C: IntoStep,
+        E: Into<BoxError>,
+    {
         let mut children = pin!(children);
         let mut added = 0;
-        let mut chunk = Vec::with_capacity(self.chunk);
+        let mut chunk = Admitted::none(self.chunk);
         loop {
-            let next = children.next().await;
+            let next = children.next().await.map(|next| self.tied(added + chunk.len() as u64, next)).transpose();
+            let next = next.map_err(|cause| FeedError::left_open(self.handle.id(), added, cause))?;
             let ended = next.is_none();
-            if let Some(step) = next {
-                let at = added + chunk.len() as u64;
-                let job = child_job(at, step.into_step()).and_then(|mut job| {
-                    tie_child(self.handle.id(), &mut job)?;
-                    Ok(job)
-                });
-                match job {
-                    Ok(job) => chunk.push(job),
-                    Err(refused) => return Err(FeedError::left_open(self.handle.id(), added, refused.into())),
-                }
+            if let Some(child) = next {
+                chunk.push(child);
             }
             if chunk.len() == self.chunk || (ended && !chunk.is_empty()) {
-                let stored = self.store(&chunk).await;
-                stored.map_err(|error| FeedError::left_open(self.handle.id(), added, error.into()))?;
+                if let Err(error) = self.store(&chunk).await {
+                    return Err(self.broken_off(added, error).await);
+                }
                 added += chunk.len() as u64;
                 chunk.clear();
             }
@@ -106,8 +148,28 @@ impl OpenBatch {
         }
     }
 
+    /// Why children could not be stored, or no more of them be told to come, and whether there is a way to go on.
+    pub(super) async fn broken_off(&self, added: u64, error: StoreError) -> FeedError {
+        // If it cannot be told, whoever goes on will be told.
+        let closed = *error.kind() == ErrorKind::Conflict
+            && self.handle.record().await.is_ok_and(|batch| batch.refusal().is_some());
+        FeedError { open: !closed, ..FeedError::left_open(self.handle.id(), added, error) }
+    }
+
+    /// The job of a child that a stream gave.
+    fn tied<C: IntoStep, E: Into<BoxError>>(
+        &self,
+        at: u64,
+        child: Result<C, E>,
+    ) -> Result<Admitted<NewJob>, FeedCause> {
+        let child = child.map_err(|failed| FeedCause::Source(failed.into()))?;
+        let mut job = child_job(at, child.into_step())?;
+        tie_child(self.handle.id(), &mut job)?;
+        Ok(self.client().admit_child(at, job)?)
+    }
+
     /// Stores a chunk. Its ids were made once, so that storing it again after a lost reply is safe.
-    async fn store(&self, chunk: &[NewJob]) -> Result<(), StoreError> {
+    async fn store(&self, chunk: &Admitted<Vec<NewJob>>) -> Result<(), StoreError> {
         let client = self.client();
         let mut tries = 1;
         loop {
@@ -159,7 +221,7 @@ impl Client {
     /// further children.
     pub async fn open_batch(&self, id: JobId) -> Result<OpenBatch, StoreError> {
         let doing = || format!("opening batch {id}");
-        let batch = self.batch_record(id).await?;
+        let batch = if self.may(Action::Extend, id).await? { self.batch_record(id).await? } else { None };
         let batch = batch.ok_or_else(|| StoreError::new(ErrorKind::NotFound, doing(), "there is no such batch"))?;
         match batch.refusal() {
             Some(problem) => Err(StoreError::new(ErrorKind::Conflict, doing(), problem)),
@@ -172,10 +234,12 @@ impl Client {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if there is no such batch, [`Conflict`](ErrorKind::Conflict) if it was cancelled.
     pub async fn seal_batch(&self, id: JobId) -> Result<(), StoreError> {
-        let followed = self.store().seal_batch(id).await?;
-        if self.followed(&followed, None) {
-            self.wake().work();
+        if !self.may(Action::Extend, id).await? {
+            return Err(StoreError::new(ErrorKind::NotFound, format!("sealing batch {id}"), "there is no such batch"));
         }
+        let followed = self.store().seal_batch(id).await?;
+        self.followed(&followed, None);
+        self.wake_for(&followed);
         Ok(())
     }
 }

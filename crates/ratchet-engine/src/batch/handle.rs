@@ -8,6 +8,8 @@ use ratchet_core::store::Submitted;
 use ratchet_core::{Batch, BatchProgress, BatchSummary, ErrorKind, JobId, JobRecord, StoreError};
 
 use super::builder::BatchBuilder;
+use crate::authorizer::{Action, Scope};
+use crate::caller::{Filling, no_page};
 use crate::client::Client;
 use crate::handle::{JobHandle, ResultError};
 
@@ -66,10 +68,12 @@ impl BatchHandle {
 
     /// How far it is: now, and then whenever it has come further, looked for this often, until it has ended.
     ///
-    /// Whoever reads slowly misses steps in between, never the last.
+    /// Whoever reads slowly misses steps in between, never the last. An error of the database is told and does not end the
+    /// stream; that the batch is not there, because it was deleted, does.
     pub fn progress(&self, every: Duration) -> ProgressStream {
-        let begin = (self.clone(), None::<BatchProgress>, Duration::ZERO);
-        Box::pin(stream::unfold(begin, move |(handle, last, mut wait)| async move {
+        let begin = Some((self.clone(), None::<BatchProgress>, Duration::ZERO));
+        Box::pin(stream::unfold(begin, move |reading| async move {
+            let (handle, last, mut wait) = reading?;
             if last.is_some_and(|last| last.ended && !last.canceling) {
                 return None;
             }
@@ -78,8 +82,9 @@ impl BatchHandle {
                 wait = every;
                 match handle.record().await.map(|batch| batch.progress()) {
                     Ok(now) if last == Some(now) => {}
-                    Ok(now) => return Some((Ok(now), (handle, Some(now), wait))),
-                    Err(error) => return Some((Err(error), (handle, last, wait))),
+                    Ok(now) => return Some((Ok(now), Some((handle, Some(now), wait)))),
+                    Err(gone) if *gone.kind() == ErrorKind::NotFound => return Some((Err(gone), None)),
+                    Err(error) => return Some((Err(error), Some((handle, last, wait)))),
                 }
             }
         }))
@@ -110,6 +115,9 @@ impl Client {
 
     /// A batch as it stands; `None` if there is none of this id.
     pub async fn batch_record(&self, id: JobId) -> Result<Option<Batch>, StoreError> {
+        if !self.may(Action::Read, id).await? {
+            return Ok(None);
+        }
         Ok(self.store().find_batches(&[id]).await?.pop())
     }
 
@@ -118,8 +126,21 @@ impl Client {
         Ok(self.batch_record(id).await?.map(|batch| batch.progress()))
     }
 
-    /// Batches, newest first, a page at a time.
+    /// Batches, newest first, a page at a time. For a caller who may not read them all a page may be short though there is a
+    /// next one.
     pub async fn batches(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<Batch>, StoreError> {
-        self.store().list_batches(after, limit).await
+        match self.scope() {
+            Scope::Everything => return self.store().list_batches(after, limit).await,
+            Scope::Nothing => return Ok(no_page()),
+            Scope::Of(_) => {}
+        }
+        let mut filling = Filling::new(after, limit);
+        while filling.goes_on() {
+            let portion = self.store().list_batches(filling.after(), limit).await?;
+            let ids: Vec<_> = portion.items.iter().map(|batch| batch.id).collect();
+            let readable = self.readable(&ids).await?;
+            filling.add(portion, |batch| batch.id, |batch| readable.contains(&batch.id));
+        }
+        Ok(filling.page())
     }
 }

@@ -7,7 +7,7 @@ mod feed;
 mod handle;
 
 pub use builder::BatchBuilder;
-pub use feed::{FeedError, OpenBatch};
+pub use feed::{FeedCause, FeedError, OpenBatch};
 pub use handle::{BatchHandle, ProgressStream};
 
 pub(crate) use cancel::Canceler;

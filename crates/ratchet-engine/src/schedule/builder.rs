@@ -8,7 +8,7 @@ use super::handle::ScheduleHandle;
 use crate::client::Client;
 use crate::enqueue::SubmitError;
 use crate::ids::new_job_id;
-use crate::step::{IntoStep, Step};
+use crate::step::{IntoStep, Later, Step};
 
 /// A schedule that is about to be created; nothing happens before [`create`](Self::create).
 ///
@@ -132,7 +132,7 @@ impl ScheduleBuilder {
     pub async fn create(self) -> Result<ScheduleHandle, SubmitError> {
         let client = self.client.clone();
         let now = client.store().database_time().await?;
-        let new = self.into_recurring(now)?;
+        let new = client.admit_schedule(self.into_recurring(now)?)?;
         client.store().create_recurring(&new).await?;
         client.schedules_changed();
         Ok(ScheduleHandle::new(client, new.id))
@@ -150,16 +150,20 @@ impl ScheduleBuilder {
             }
             Times::Every(interval) => Schedule::Every(Every::new(interval, now)?),
         };
+        let next_fire = schedule.next_after(now);
+        if next_fire.is_none() {
+            return Err(InvalidInput::new("cron", "has no time left: the last is over"));
+        }
         let callback = |field: &str, step: Option<Step>| {
             let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
-            step.map(Step::into_spec).transpose().map_err(named)
+            step.map(|step| step.into_spec(Later::Callback)).transpose().map_err(named)
         };
         let new = NewRecurring {
             id: new_job_id(),
-            spec: self.step.into_spec()?,
+            spec: self.step.into_spec(Later::Schedule)?,
             on_success: callback("on_success", self.on_success)?,
             on_failure: callback("on_failure", self.on_failure)?,
-            next_fire: schedule.next_after(now),
+            next_fire,
             schedule,
             misfire: self.misfire,
             overlap: self.overlap,

@@ -18,6 +18,7 @@ pub struct Scheduled {
     spec: Result<JobSpec, InvalidInput>,
     times: Times,
     zone: Option<&'static str>,
+    dst: Option<&'static str>,
     misfire: Option<&'static str>,
     overlap: Option<&'static str>,
 }
@@ -40,12 +41,18 @@ impl Scheduled {
     }
 
     fn of<J: Job>(job: &J, times: Times) -> Self {
-        Self { spec: spec_of(job), times, zone: None, misfire: None, overlap: None }
+        Self { spec: spec_of(job), times, zone: None, dst: None, misfire: None, overlap: None }
     }
 
     /// On the clock of this IANA zone; UTC unless said otherwise.
     pub fn zone(mut self, zone: &'static str) -> Self {
         self.zone = Some(zone);
+        self
+    }
+
+    /// What happens when the zone's clock is put forward or back: `gap:skip, overlap:last`, or one of the two. For cron only.
+    pub fn dst(mut self, dst: &'static str) -> Self {
+        self.dst = Some(dst);
         self
     }
 
@@ -66,8 +73,9 @@ impl Scheduled {
         let spec = self.spec?;
         let named =
             |e: InvalidInput| InvalidInput::new(format!("schedule of {}: {}", spec.kind, e.field()), e.problem());
+        let dst: DstPolicy = self.dst.map(str::parse).transpose().map_err(named)?.unwrap_or_default();
         let schedule = match self.times {
-            Times::Cron(expression) => cron(expression, self.zone, DstPolicy::default()).map_err(named)?,
+            Times::Cron(expression) => cron(expression, self.zone, dst).map_err(named)?,
             Times::Every(interval) => Schedule::Every(Every::new(interval, Timestamp::UNIX_EPOCH).map_err(named)?),
         };
         let misfire: MisfirePolicy = self.misfire.map(str::parse).transpose().map_err(named)?.unwrap_or_default();

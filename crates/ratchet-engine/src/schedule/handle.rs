@@ -49,7 +49,7 @@ impl ScheduleHandle {
         self.client.resume_schedule(self.id).await
     }
 
-    /// Fires it now, beside its own times.
+    /// Fires it now, beside its own times and whatever else of it runs: overlaps are for its own fires.
     ///
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if it was cancelled.

@@ -1,14 +1,17 @@
 //! Schedules: asking for them, declaring them in code, and firing them.
 
 mod builder;
+mod declarations;
 mod declared;
 mod firer;
 mod handle;
+mod retire;
 mod steer;
 
 pub use builder::ScheduleBuilder;
 pub use declared::Scheduled;
 pub use handle::ScheduleHandle;
 
+pub(crate) use declarations::Declarations;
 pub(crate) use firer::Firer;
 pub(crate) use steer::Notice;

@@ -2,13 +2,15 @@ use std::sync::Arc;
 
 use ratchet_core::page::{JobCursor, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, RecurringFilter, RecurringRecord};
-use ratchet_core::store::SubmitUnit;
-use ratchet_core::{Due, JobId, NewJob, StoreError};
+use ratchet_core::{Due, ErrorKind, JobId, NewJob, StoreError};
 use tokio::sync::Notify;
 
 use super::{ScheduleBuilder, ScheduleHandle};
+use crate::authorizer::{Action, Scope, Target};
+use crate::caller::{Filling, no_page};
 use crate::client::Client;
 use crate::enqueue::Waking;
+use crate::events::JobEventKind;
 use crate::ids::new_job_id;
 use crate::step::IntoStep;
 
@@ -21,7 +23,7 @@ impl Client {
 
     /// A schedule as it stands; `None` if there is none of this id.
     pub async fn find_schedule(&self, id: JobId) -> Result<Option<RecurringRecord>, StoreError> {
-        Ok(self.store().find_recurring(&[id]).await?.pop())
+        Ok(self.store().find_recurring(&[id]).await?.pop().filter(|schedule| self.reads_schedule(schedule)))
     }
 
     /// A handle to a schedule that was created earlier, perhaps by another process.
@@ -29,27 +31,52 @@ impl Client {
         ScheduleHandle::new(self.clone(), id)
     }
 
-    /// A page of schedules, newest first.
+    /// A page of schedules, newest first. For a caller who may not read them all a page may be short though there is a next
+    /// one.
     pub async fn schedules(
         &self,
         filter: &RecurringFilter,
         after: Option<JobCursor>,
         limit: usize,
     ) -> Result<Page<RecurringRecord>, StoreError> {
-        self.store().list_recurring(filter, after, limit).await
+        match self.scope() {
+            Scope::Everything => return self.store().list_recurring(filter, after, limit).await,
+            Scope::Nothing => return Ok(no_page()),
+            Scope::Of(_) => {}
+        }
+        let mut filling = Filling::new(after, limit);
+        while filling.goes_on() {
+            let portion = self.store().list_recurring(filter, filling.after(), limit).await?;
+            filling.add(portion, |schedule| schedule.id, |schedule| self.reads_schedule(schedule));
+        }
+        Ok(filling.page())
     }
 
     /// Suspends a schedule; jobs that it has fired go on. `false` if it is paused already or unknown.
     pub async fn pause_schedule(&self, id: JobId) -> Result<bool, StoreError> {
-        self.store().pause_recurring(id).await
+        if !self.may_schedule(Action::Pause, id).await? {
+            return Ok(false);
+        }
+        let paused = self.store().pause_recurring(id).await?;
+        if paused
+            && self.bus().is_heard()
+            && let Some(record) = self.find_schedule(id).await?
+        {
+            self.publish_schedule(&record, JobEventKind::SchedulePaused);
+        }
+        Ok(paused)
     }
 
     /// Lets a paused schedule go on with its next future fire; what fell into the pause is not made up for. `false` if it
     /// is not paused or unknown.
     pub async fn resume_schedule(&self, id: JobId) -> Result<bool, StoreError> {
         let Some(record) = self.find_schedule(id).await? else { return Ok(false) };
+        self.demand(Action::Resume, &Target::schedule(&record))?;
         let now = self.store().database_time().await?;
         let resumed = self.store().resume_recurring(id, record.schedule.next_after(now)).await?;
+        if resumed {
+            self.publish_schedule(&record, JobEventKind::ScheduleResumed);
+        }
         self.schedules_changed();
         Ok(resumed)
     }
@@ -57,22 +84,42 @@ impl Client {
     /// Fires a schedule now, beside its own times; the job that it fired, or `None` if there is no such schedule.
     pub async fn run_schedule_now(&self, id: JobId) -> Result<Option<JobId>, StoreError> {
         let Some(record) = self.find_schedule(id).await? else { return Ok(None) };
+        self.demand(Action::Fire, &Target::schedule(&record))?;
         let now = self.store().database_time().await?;
         let job = NewJob { id: new_job_id(), due: Due::NOW, ..record.job_at(now) };
         let (id, priority) = (job.id, job.spec.priority);
-        self.submitter().submit(SubmitUnit::of(vec![job])).await?;
+        let unit = self.admit_fired(job).map_err(|refused| {
+            StoreError::new(ErrorKind::Invalid, "firing a schedule", format!("the job policy refused it: {refused}"))
+        })?;
+        self.submitter().submit(unit).await?;
         self.submitted(Waking(Some(priority)));
         Ok(Some(id))
     }
 
     /// Ends a schedule; the jobs that it has fired stay. `false` if there is none. One that the code of live nodes declares
-    /// comes back with the next start of such a node.
+    /// comes back with the next start of such a node, or when one goes on after it was declared dead: pause it to be sure.
     pub async fn cancel_schedule(&self, id: JobId) -> Result<bool, StoreError> {
-        self.store().cancel_recurring(id, ArchiveReason::Canceled, None).await
+        if !self.may_schedule(Action::Cancel, id).await? {
+            return Ok(false);
+        }
+        let record = if self.bus().is_heard() { self.find_schedule(id).await? } else { None };
+        let canceled = self.store().cancel_recurring(id, ArchiveReason::Canceled, None).await?;
+        if let Some(record) = record.filter(|_| canceled) {
+            self.publish_schedule(&record, JobEventKind::ScheduleCancelled);
+        }
+        Ok(canceled)
     }
 
     /// Ends every schedule that passes the filter, by tag or by business key; says how many those were.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if the filter is empty, which is more likely a slip than meant.
     pub async fn cancel_schedules(&self, filter: &RecurringFilter) -> Result<usize, StoreError> {
+        if *filter == RecurringFilter::default() {
+            let problem =
+                "the filter is empty, so this would cancel every schedule; give a tag, a business key or declared";
+            return Err(StoreError::new(ErrorKind::Invalid, "cancelling schedules", problem));
+        }
         let mut canceled = 0;
         let mut after = None;
         loop {
@@ -90,6 +137,21 @@ impl Client {
     /// Schedules were created or resumed: this process looks at once.
     pub(crate) fn schedules_changed(&self) {
         self.schedules_notice().notify_one();
+    }
+
+    /// Tells of a schedule.
+    pub(crate) fn publish_schedule(&self, schedule: &RecurringRecord, what: JobEventKind) {
+        self.bus().publish_schedule(schedule, self.node(), what);
+    }
+
+    /// Tells what firing a schedule came to.
+    pub(crate) fn publish_fired(&self, schedule: &RecurringRecord, jobs: u64, skipped: u64) {
+        if jobs > 0 {
+            self.publish_schedule(schedule, JobEventKind::ScheduleFired { jobs });
+        }
+        if skipped > 0 {
+            self.publish_schedule(schedule, JobEventKind::ScheduleSkipped { fires: skipped });
+        }
     }
 
     /// Schedules have fired these jobs: wakes the nodes.

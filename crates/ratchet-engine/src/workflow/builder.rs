@@ -1,14 +1,17 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ratchet_core::flow::{Condition, Join};
+use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
 use ratchet_core::store::{SubmitUnit, Submitted};
-use ratchet_core::{IdempotencyKey, InvalidInput, NewJob, StepName, StoreError};
+use ratchet_core::{IdempotencyKey, InvalidInput, NewJob, StartState, StepName, StoreError, limits};
 
 use super::branch::{IntoBranch, When};
 use super::handle::WorkflowHandle;
 use super::plan::{Place, Plan};
+use super::steer::names;
 use crate::client::Client;
 use crate::enqueue::{SubmitError, Waking};
+use crate::refused::Sort;
 use crate::signal::awaiting;
 use crate::step::{IntoStep, Step};
 
@@ -118,34 +121,35 @@ impl WorkflowBuilder {
     ///
     /// # Errors
     /// [`SubmitError::Invalid`] names the step, the edge or the field that is wrong: a name that is used twice or that no
-    /// step has, edges that run in a circle, an option out of bounds. Nothing is written then. The rest is as for
+    /// step has, a step without edges beside others, edges that run in a circle, an option out of bounds. Nothing is written then. The rest is as for
     /// [`Enqueue::submit`](crate::Enqueue::submit).
     pub async fn submit(self) -> Result<WorkflowHandle, SubmitError> {
         let client = self.client.clone();
         let (unit, names) = self.into_unit()?;
         let waking = Waking::of_ready(&unit.jobs);
-        let first = unit.jobs[0].id;
         let awaiting = awaiting(&unit);
-        let outcome = client.submitter().submit(unit).await?;
+        let outcome = client.submit_unit(unit).await?;
         client.submitted(waking);
         client.tell_awaiting(awaiting).await;
         if let Some(Submitted::Existing(earlier)) = outcome.first() {
+            client.check_sort(outcome[0], Sort::Workflow).await?;
             return existing(client, *earlier).await;
         }
-        let steps = names.into_iter().map(|(name, place)| (name, outcome[place].id())).collect();
-        Ok(WorkflowHandle::new(client, first, steps, false))
+        Ok(created(client, names, &outcome))
     }
 
     fn into_unit(self) -> Result<(SubmitUnit, BTreeMap<String, Place>), InvalidInput> {
-        let Self { steps, edges, joins, exclusive, idempotency_key, .. } = self;
+        let Self { client, steps, edges, joins, exclusive, idempotency_key } = self;
         if steps.is_empty() {
             return Err(InvalidInput::new("workflow", "has no steps; add one with .step(name, job)"));
         }
-        ratchet_core::limits::check_submit_count(steps.len())?;
+        check_count(steps.len(), 0)?;
         let mut places = BTreeMap::new();
         let mut jobs: Vec<NewJob> = Vec::with_capacity(steps.len());
         for (name, step) in steps {
-            let step_name = StepName::new(&name)?;
+            let unnamed =
+                |e: InvalidInput| InvalidInput::new("step", format!("{name:?} has a bad name: it {}", e.problem()));
+            let step_name = StepName::new(&name).map_err(unnamed)?;
             let named = |e: InvalidInput| InvalidInput::new(format!("step {name:?}.{}", e.field()), e.problem());
             let mut job = step.into_job().map_err(named)?;
             job.check().map_err(named)?;
@@ -160,11 +164,6 @@ impl WorkflowBuilder {
         }
         if let Some(key) = idempotency_key {
             jobs[0].idempotency_key = Some(key?);
-        }
-        let alone = jobs.len() > 1 && edges.is_empty();
-        if alone {
-            let problem = "has steps without an edge between them; jobs that do not hang together go by submit_all";
-            return Err(InvalidInput::new("workflow", problem));
         }
         let mut plan = Plan::new(jobs);
         let place = |field: &str, name: &str| {
@@ -182,12 +181,67 @@ impl WorkflowBuilder {
         for name in &exclusive {
             place("exclusive", name)?;
         }
+        let mut alone: BTreeSet<Place> = places.values().copied().filter(|_| places.len() > 1).collect();
         for (from, to, when) in edges {
             let field = format!("edge {from:?} -> {to:?}");
             let (parent, child) = (place(&field, &from)?, place(&field, &to)?);
             plan.link(parent, child, when, exclusive.contains(&from));
+            alone.remove(&parent);
+            alone.remove(&child);
         }
-        Ok((plan.unit()?, places))
+        if let Some((name, _)) = places.iter().find(|(_, place)| alone.contains(place)) {
+            let problem =
+                "has no edge from it or to it; what does not hang together is no workflow: submit_all takes many jobs";
+            return Err(InvalidInput::new(format!("step {name:?}"), problem));
+        }
+        check_count(places.len(), plan.questions(&client))?;
+        Ok((plan.unit(&client)?, places))
+    }
+}
+
+/// Refuses a workflow with too many steps, those counted that ask its conditions.
+fn check_count(steps: usize, questions: usize) -> Result<(), InvalidInput> {
+    let max = limits::SUBMIT_JOBS_MAX;
+    if steps + questions <= max {
+        return Ok(());
+    }
+    let questions = match questions {
+        0 => String::new(),
+        count => format!(", and {count} more that ask its conditions"),
+    };
+    Err(InvalidInput::new("workflow", format!("has {steps} steps{questions}; the limit is {max} in all")))
+}
+
+/// The handle to a workflow that was just written.
+fn created(client: Client, names: BTreeMap<String, Place>, outcome: &[Submitted]) -> WorkflowHandle {
+    let steps = names.into_iter().map(|(name, place)| (name, outcome[place].id())).collect();
+    WorkflowHandle::new(client, outcome[0].id(), steps, false)
+}
+
+/// In a caller's transaction. The handle of a workflow whose idempotency key was used before knows no steps by name; with
+/// [`Client::workflow_handle`] and its id they are found.
+impl PrepareSubmit for WorkflowBuilder {
+    type Handle = WorkflowHandle;
+    type Error = SubmitError;
+
+    fn prepare(self) -> Result<PreparedSubmit<WorkflowHandle, SubmitError>, SubmitError> {
+        let client = self.client.clone();
+        let (unit, names) = self.into_unit()?;
+        let unit = client.admit(unit)?.into_inner();
+        let hint = client.hint(Waking::of_ready(&unit.jobs));
+        let begins = unit.jobs.iter().find(|job| job.start == StartState::Ready).map(|job| job.id);
+        let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
+            let outcome = outcome?;
+            if let Submitted::Existing(earlier) = outcome[0] {
+                return Ok(WorkflowHandle::new(client, earlier, BTreeMap::new(), true));
+            }
+            // Nobody tells us of the caller's commit: the poller looks out for the first job that can run.
+            if let Some(begins) = begins {
+                client.wake().expect(begins);
+            }
+            Ok(created(client, names, &outcome))
+        });
+        Ok(PreparedSubmit { unit, hint, finish })
     }
 }
 
@@ -198,8 +252,6 @@ async fn existing(client: Client, earlier: ratchet_core::JobId) -> Result<Workfl
         StoreError::new(ratchet_core::ErrorKind::NotFound, "submitting a workflow", problem)
     };
     let id = client.find(earlier).await?.and_then(|job| job.workflow).unwrap_or(earlier);
-    let workflow = client.store().workflow(id).await?.ok_or_else(missing)?;
-    let named = |step: &ratchet_core::flow::WorkflowStep| Some((step.step.as_ref()?.as_str().to_owned(), step.id));
-    let steps = workflow.steps.iter().filter_map(named).collect();
-    Ok(WorkflowHandle::new(client, id, steps, true))
+    let workflow = client.workflow_graph(id).await?.ok_or_else(missing)?;
+    Ok(WorkflowHandle::new(client, id, names(&workflow), true))
 }

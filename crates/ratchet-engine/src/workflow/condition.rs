@@ -1,11 +1,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ratchet_core::flow::Condition;
-use ratchet_core::{InvalidInput, JobSpec, JobState, JsonText, Kind, QueueName, limits};
+use ratchet_core::flow::{Condition, Operator, ResultTest};
+use ratchet_core::{Input, InvalidInput, JobSpec, JobState, JsonText, Kind, QueueName, limits};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::codec::{Codec, CodecError};
 use crate::context::{JobContext, decode_input};
 use crate::failure::Failure;
 use crate::job::{Job, JobDefaults};
@@ -13,12 +15,7 @@ use crate::registry::Registration;
 use crate::slots::INTERNAL_QUEUE;
 
 /// What the kinds of steps begin with that tell whether a condition holds.
-pub(crate) const KIND_PREFIX: &str = "ratchet.when";
-
-/// Whether a kind is that of such a step.
-pub(crate) fn is_condition(kind: &Kind) -> bool {
-    kind.as_str().starts_with(KIND_PREFIX)
-}
+pub(crate) const CONDITION_PREFIX: &str = "ratchet.when";
 
 /// A condition on a job's result that is a function of the application: stored by its name, run on a node that has it.
 ///
@@ -60,7 +57,10 @@ pub trait ResultCondition: Send + Sync + 'static {
 }
 
 /// The step that asks a [`ResultCondition`]; `conditions![…]` registers it.
-pub struct ConditionStep<C>(PhantomData<fn() -> C>);
+pub struct ConditionStep<C> {
+    answers: Answers,
+    _condition: PhantomData<fn() -> C>,
+}
 
 impl<C> fmt::Debug for ConditionStep<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,27 +70,24 @@ impl<C> fmt::Debug for ConditionStep<C> {
 
 impl<C> Serialize for ConditionStep<C> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_unit()
+        self.answers.serialize(serializer)
     }
 }
 
 impl<'de, C> Deserialize<'de> for ConditionStep<C> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <()>::deserialize(deserializer).map(|()| Self(PhantomData))
+        Answers::deserialize(deserializer).map(|answers| Self { answers, _condition: PhantomData })
     }
 }
 
 impl<C: ResultCondition> Job for ConditionStep<C> {
     const KIND: &'static str = C::KIND;
-    type Output = bool;
+    type Output = JsonText;
 
-    async fn run(self, ctx: JobContext) -> Result<bool, Failure> {
-        // The first edge is that of the job whose result is judged.
-        match ctx.inputs().first() {
-            Some(input) if input.state == JobState::Succeeded => C::holds(&decode_input(input)?),
-            Some(_) => Ok(false),
-            None => Err(Failure::do_not_retry("a condition without a job to judge", "nothing will come")),
-        }
+    async fn run(self, ctx: JobContext) -> Result<JsonText, Failure> {
+        let input = judged(&ctx)?;
+        let holds = input.state == JobState::Succeeded && C::holds(&decode_input(input)?)?;
+        self.answers.answer(holds, &ctx)
     }
 }
 
@@ -98,26 +95,92 @@ impl<C: ResultCondition> Job for ConditionStep<C> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DataCondition {
     pub(crate) condition: Condition,
+    #[serde(default)]
+    answers: Answers,
 }
 
 impl Job for DataCondition {
-    const KIND: &'static str = KIND_PREFIX;
-    type Output = bool;
+    const KIND: &'static str = CONDITION_PREFIX;
+    type Output = JsonText;
 
     fn defaults() -> JobDefaults {
         JobDefaults::default().max_retries(0)
     }
 
-    async fn run(self, ctx: JobContext) -> Result<bool, Failure> {
-        let Some(input) = ctx.inputs().first() else {
-            return Err(Failure::do_not_retry("a condition without a job to judge", "nothing will come"));
-        };
-        let told = self.condition.holds(input.state, input.result.as_ref());
-        told.map_err(|problem| {
+    async fn run(self, ctx: JobContext) -> Result<JsonText, Failure> {
+        let input = judged(&ctx)?;
+        let holds = self.condition.holds(input.state, input.result.as_ref()).map_err(|problem| {
             let text = format!("{problem} ({})", self.condition);
             Failure::do_not_retry(text, "the result will not change")
-        })
+        })?;
+        self.answers.answer(holds, &ctx)
     }
+}
+
+/// The job whose result a condition is about: that of the first edge.
+fn judged(ctx: &JobContext) -> Result<&Input, Failure> {
+    let nothing = || Failure::do_not_retry("a condition without a job to judge", "nothing will come");
+    ctx.inputs().first().ok_or_else(nothing)
+}
+
+/// What the step of a condition has as its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) enum Answers {
+    /// Yes or no.
+    #[default]
+    Plainly,
+    /// That, and the result that was judged: for a step that waits for this one and not for the job before.
+    WithResult,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    holds: bool,
+    judged: JsonText,
+}
+
+impl Answers {
+    fn answer(self, holds: bool, ctx: &JobContext) -> Result<JsonText, Failure> {
+        // As it is stored: this step's own result is in the open.
+        let judged =
+            || ctx.stored_inputs().first().and_then(|input| input.result.clone()).unwrap_or_else(JsonText::null);
+        let answer = match self {
+            Self::Plainly => JsonText::encode("result", &holds, limits::RESULT_BYTES_MAX),
+            Self::WithResult => {
+                JsonText::encode("result", &Answer { holds, judged: judged() }, limits::RESULT_BYTES_MAX)
+            }
+        };
+        answer.map_err(|refused| Failure::do_not_retry(refused, "the result will not change"))
+    }
+
+    /// Whether the step said this.
+    pub(crate) fn said(self, yes: bool) -> Result<Condition, InvalidInput> {
+        let pointer = match self {
+            Self::Plainly => "",
+            Self::WithResult => "/holds",
+        };
+        ResultTest::new(pointer, Operator::Is, Value::Bool(yes)).map(Condition::Result)
+    }
+}
+
+/// What a job before hands over: its result, or that of the job behind a condition; `None` if a condition only says yes.
+pub(crate) fn handed_over(input: &Input) -> Option<JsonText> {
+    if !input.kind.as_str().starts_with(CONDITION_PREFIX) {
+        return Some(input.result.clone().unwrap_or_else(JsonText::null));
+    }
+    input.result.as_ref()?.decode::<Answer>().ok().map(|answer| answer.judged)
+}
+
+/// The result of a job before, decoded; also inside the answer of a condition.
+pub(crate) fn open_result(codec: &Codec, input: &Input) -> Result<Option<JsonText>, CodecError> {
+    let Some(stored) = &input.result else { return Ok(None) };
+    if !input.kind.as_str().starts_with(CONDITION_PREFIX) {
+        return codec.open(stored).map(Some);
+    }
+    let Ok(answer) = stored.decode::<Answer>() else { return Ok(Some(stored.clone())) };
+    let opened = Answer { judged: codec.open(&answer.judged)?, ..answer };
+    let text = serde_json::to_string(&opened).expect("a flag and JSON are JSON");
+    Ok(Some(JsonText::from_store(text)))
 }
 
 /// The registration of a condition; `conditions![…]` calls it.
@@ -145,19 +208,22 @@ pub(crate) enum Conditional {
 
 impl Conditional {
     /// The step that asks it.
-    pub(crate) fn spec(&self) -> Result<JobSpec, InvalidInput> {
+    ///
+    /// One that is a function stays in the default queue: every node that has registered it serves that one.
+    pub(crate) fn spec(&self, answers: Answers) -> Result<JobSpec, InvalidInput> {
         match self {
             Self::Data(condition) => {
-                let mut spec = crate::job::spec_of(&DataCondition { condition: condition.clone() })?;
+                let mut spec = crate::job::spec_of(&DataCondition { condition: condition.clone(), answers })?;
                 spec.queue = QueueName::new(INTERNAL_QUEUE)?;
                 Ok(spec)
             }
             Self::Function(kind) => {
-                if !kind.strip_prefix(KIND_PREFIX).is_some_and(|name| name.starts_with('.') && name.len() > 1) {
-                    let problem = format!("is {kind:?}; the kind of a condition is \"{KIND_PREFIX}.\" and its name");
+                if !kind.strip_prefix(CONDITION_PREFIX).is_some_and(|name| name.starts_with('.') && name.len() > 1) {
+                    let problem =
+                        format!("is {kind:?}; the kind of a condition is \"{CONDITION_PREFIX}.\" and its name");
                     return Err(InvalidInput::new("condition", problem));
                 }
-                let payload = JsonText::encode("payload", &(), limits::PAYLOAD_BYTES_MAX)?;
+                let payload = JsonText::encode("payload", &answers, limits::PAYLOAD_BYTES_MAX)?;
                 Ok(JobSpec::new(Kind::new(kind)?, payload))
             }
         }

@@ -9,6 +9,7 @@ mod condition;
 mod handle;
 mod plan;
 mod prev;
+mod steer;
 
 pub use branch::{IntoBranch, ResultAt, When, result};
 pub use builder::WorkflowBuilder;
@@ -16,5 +17,5 @@ pub use condition::{ConditionStep, ResultCondition, condition_registration_of};
 pub use handle::WorkflowHandle;
 pub use prev::{FromPrev, Prev};
 
-pub(crate) use condition::{DataCondition, is_condition};
+pub(crate) use condition::{CONDITION_PREFIX, DataCondition, handed_over, open_result};
 pub(crate) use plan::Plan;

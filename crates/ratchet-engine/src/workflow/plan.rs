@@ -1,12 +1,13 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ratchet_core::flow::{Condition, Edge, Operator, ResultTest};
+use ratchet_core::flow::{Condition, Edge};
 use ratchet_core::store::SubmitUnit;
-use ratchet_core::{Flow, InvalidInput, JobId, JobSpec, JobType, NewJob, StepName};
-use serde_json::Value;
+use ratchet_core::{Flow, InvalidInput, JobId, JobSpec, JobType, NewJob};
 
 use super::branch::When;
-use super::condition::Conditional;
+use super::condition::{Answers, Conditional};
+use crate::client::Client;
+use crate::codec::Part;
 use crate::ids::new_job_id;
 
 /// A workflow in the making: its jobs, and which follows which on what condition.
@@ -21,6 +22,8 @@ pub(crate) type Place = usize;
 
 #[derive(Debug)]
 struct Link {
+    /// Where it was defined among the links.
+    at: usize,
     parent: Place,
     child: Place,
     when: When,
@@ -38,11 +41,30 @@ impl Plan {
     }
 
     pub(crate) fn link(&mut self, parent: Place, child: Place, when: When, exclusive: bool) {
-        self.links.push(Link { parent, child, when, exclusive });
+        self.links.push(Link { at: self.links.len(), parent, child, when, exclusive });
     }
 
-    /// The unit to be stored: every condition that needs code has become a step of its own.
-    pub(crate) fn unit(mut self) -> Result<SubmitUnit, InvalidInput> {
+    /// How many steps will be added that ask conditions.
+    pub(crate) fn questions(&self, client: &Client) -> usize {
+        let steps = self.stepped(&self.links, client);
+        let in_turn = in_turn(&self.links, &steps);
+        steps.union(&asked(&in_turn)).count()
+    }
+
+    /// Where the links are whose conditions need code, or look at a result which the store cannot read.
+    fn stepped(&self, links: &[Link], client: &Client) -> BTreeSet<usize> {
+        let needs_step = |link: &&Link| match &link.when.condition {
+            Ok(Conditional::Function(_)) => true,
+            Ok(Conditional::Data(Condition::Result(_))) => {
+                client.rules().codec.covers(Part::Result(&self.jobs[link.parent].spec.kind))
+            }
+            Ok(Conditional::Data(_)) | Err(_) => false,
+        };
+        links.iter().filter(needs_step).map(|link| link.at).collect()
+    }
+
+    /// The unit to be stored: every condition that the store cannot judge has become a step of its own.
+    pub(crate) fn unit(mut self, client: &Client) -> Result<SubmitUnit, InvalidInput> {
         if self.links.is_empty() {
             return Ok(SubmitUnit::of(self.jobs));
         }
@@ -50,20 +72,17 @@ impl Plan {
         let workflow = self.jobs[0].id;
         let links = std::mem::take(&mut self.links);
         let mut edges = Edges { workflow, edges: Vec::new() };
-        // Exclusive links of one parent are asked one after the other if one of them needs code.
-        let mut in_turn: BTreeMap<Place, Vec<&Link>> = BTreeMap::new();
-        for link in links.iter().filter(|link| link.exclusive) {
-            in_turn.entry(link.parent).or_default().push(link);
-        }
-        in_turn.retain(|_, links| links.iter().any(|link| matches!(link.when.condition, Ok(Conditional::Function(_)))));
+        let stepped = self.stepped(&links, client);
+        let in_turn = in_turn(&links, &stepped);
+        let asked_in_turn = asked(&in_turn);
         for link in &links {
             let condition = link.when.condition.clone().map_err(|refused| {
                 let field = format!("edge {} -> {}", self.name(link.parent), self.name(link.child));
                 InvalidInput::new(field, format!("has a bad condition: {refused}"))
             })?;
             match condition {
-                _ if link.exclusive && in_turn.contains_key(&link.parent) => {}
-                Conditional::Data(condition) => {
+                _ if asked_in_turn.contains(&link.at) => {}
+                Conditional::Data(condition) if !stepped.contains(&link.at) => {
                     edges.add(Edge {
                         description: link.when.description.clone(),
                         priority: link.when.priority,
@@ -71,17 +90,17 @@ impl Plan {
                         ..Edge::new(workflow, self.jobs[link.parent].id, self.jobs[link.child].id, condition)
                     });
                 }
-                Conditional::Function(_) => {
+                Conditional::Data(_) | Conditional::Function(_) => {
                     self.ask(link, &condition, Condition::Success, None, &mut edges)?;
                 }
             }
         }
-        for mut links in in_turn.into_values() {
+        for InTurn { mut links, of_parent } in in_turn {
             links.sort_by_key(|link| link.when.priority);
             let mut asked_before = None;
             for link in links {
                 let condition = link.when.condition.clone()?;
-                let asked = self.ask(link, &condition, Condition::Finished, asked_before, &mut edges)?;
+                let asked = self.ask(link, &condition, of_parent.clone(), asked_before, &mut edges)?;
                 asked_before = Some(asked);
             }
         }
@@ -98,35 +117,32 @@ impl Plan {
         link: &Link,
         condition: &Conditional,
         of_parent: Condition,
-        asked_before: Option<JobId>,
+        asked_before: Option<Asked>,
         edges: &mut Edges,
-    ) -> Result<JobId, InvalidInput> {
-        let mut spec: JobSpec = condition.spec()?;
-        let (parent, child) = (self.jobs[link.parent].clone(), self.jobs[link.child].clone());
-        if let Conditional::Function(_) = condition {
-            // Where the branch runs, its condition is asked.
-            spec.queue = child.spec.queue.clone();
-            spec.priority = child.spec.priority;
-        }
-        let name = format!("{}?", self.name(link.child).trim_matches('"'));
+    ) -> Result<Asked, InvalidInput> {
+        let (parent, child) = (&self.jobs[link.parent], &self.jobs[link.child]);
+        // One edge that holds is enough for a join of any: there the answer has to stand alone, and bring the result along.
+        let alone = child.flow.has(Flow::JOIN_ANY);
+        let answers = if alone { Answers::WithResult } else { Answers::Plainly };
+        let spec = JobSpec { priority: child.spec.priority, ..condition.spec(answers)? };
+        let (parent, child) = (parent.id, child.id);
         let id = new_job_id();
-        let step = StepName::new(name.chars().take(ratchet_core::limits::STEP_NAME_CHARS_MAX).collect::<String>())?;
-        self.jobs.push(NewJob { job_type: JobType::Condition, step: Some(step), ..NewJob::new(id, spec) });
+        // Without a name: any that it had could be that of a user's step.
+        self.jobs.push(NewJob { job_type: JobType::Condition, ..NewJob::new(id, spec) });
         let workflow = edges.workflow;
         edges.add(Edge {
             description: link.when.description.clone(),
             priority: link.when.priority,
-            ..Edge::new(workflow, parent.id, id, of_parent.clone())
+            ..Edge::new(workflow, parent, id, of_parent.clone())
         });
         if let Some(before) = asked_before {
-            edges.add(Edge::new(workflow, before, id, said(false)?));
+            edges.add(Edge::new(workflow, before.step, id, before.answers.said(false)?));
         }
-        // One edge that holds is enough for a join of any: there the answer has to stand alone.
-        if !child.flow.has(Flow::JOIN_ANY) {
-            edges.add(Edge::new(workflow, parent.id, child.id, of_parent));
+        if !alone {
+            edges.add(Edge::new(workflow, parent, child, of_parent));
         }
-        edges.add(Edge::new(workflow, id, child.id, said(true)?));
-        Ok(id)
+        edges.add(Edge::new(workflow, id, child, answers.said(true)?));
+        Ok(Asked { step: id, answers })
     }
 
     /// What each job is, by how many it waits for.
@@ -158,6 +174,51 @@ impl Plan {
     }
 }
 
+/// Exclusive links of one parent that are asked one after the other, because one of them needs a step.
+struct InTurn<'a> {
+    links: Vec<&'a Link>,
+    /// The end of the parent that they are asked on.
+    of_parent: Condition,
+}
+
+/// The links that have to be asked in turn.
+///
+/// They are asked when the parent succeeds, as they would be if they were not exclusive: a failure cancels them, and a retry
+/// brings them back. A link that follows a failure needs no question, and meets none of the others. Only one that follows
+/// either end has to be asked on either, and then all of them are.
+fn in_turn<'a>(links: &'a [Link], stepped: &BTreeSet<usize>) -> Vec<InTurn<'a>> {
+    let mut of_parent: BTreeMap<Place, Vec<&Link>> = BTreeMap::new();
+    for link in links.iter().filter(|link| link.exclusive) {
+        of_parent.entry(link.parent).or_default().push(link);
+    }
+    of_parent.retain(|_, links| links.iter().any(|link| stepped.contains(&link.at)));
+    of_parent.into_values().map(InTurn::of).collect()
+}
+
+/// Where the links are that are asked in turn.
+fn asked(in_turn: &[InTurn<'_>]) -> BTreeSet<usize> {
+    in_turn.iter().flat_map(|turn| &turn.links).map(|link| link.at).collect()
+}
+
+impl<'a> InTurn<'a> {
+    fn of(mut links: Vec<&'a Link>) -> Self {
+        let on_either =
+            |link: &&Link| matches!(link.when.condition, Ok(Conditional::Data(Condition::Finished | Condition::Ended)));
+        if links.iter().any(on_either) {
+            return Self { links, of_parent: Condition::Finished };
+        }
+        links.retain(|link| !matches!(link.when.condition, Ok(Conditional::Data(Condition::Failure))));
+        Self { links, of_parent: Condition::Success }
+    }
+}
+
+/// A step that tells whether a condition holds.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    step: JobId,
+    answers: Answers,
+}
+
 struct Edges {
     workflow: JobId,
     edges: Vec<Edge>,
@@ -168,9 +229,4 @@ impl Edges {
         let order = u32::try_from(self.edges.len()).unwrap_or(u32::MAX);
         self.edges.push(Edge { order, ..edge });
     }
-}
-
-/// What a condition's step said.
-fn said(yes: bool) -> Result<Condition, InvalidInput> {
-    ResultTest::new("", Operator::Is, Value::Bool(yes)).map(Condition::Result)
 }

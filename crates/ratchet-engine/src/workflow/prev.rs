@@ -8,8 +8,9 @@ use crate::failure::Failure;
 /// The result of the step before, as a parameter of a `#[job]` function: filled in by the engine, no part of the payload.
 ///
 /// A step that waits for several others gets their results in the order in which the edges were defined: as a tuple
-/// (`Prev<(Invoice, Address)>`) or a list (`Prev<Vec<Page>>`). A value of another type fails the job, without retries and
-/// with a text that says so.
+/// (`Prev<(Invoice, Address)>`) or a list (`Prev<Vec<Page>>`). A join of any follows as many as were taken: it asks for a
+/// list of their results, which has one if one was. A step with a single edge to it gets that result as it is. A value of
+/// another type fails the job, without retries and with a text that says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prev<T>(pub T);
 

@@ -8,7 +8,7 @@ use ratchet_core::batch::ProgressEvery;
 use ratchet_core::page::JobFilter;
 use ratchet_core::{BatchProgress, BatchSummary, ErrorKind, JobState, JobType, Kind};
 use ratchet_engine::{
-    Client, Failure, FromPrev as _, Job, JobContext, JobEventKind, JobExt as _, Prev, Ratchet, ResultError,
+    Client, Failure, FeedCause, FromPrev as _, Job, JobContext, JobEventKind, JobExt as _, Prev, Ratchet, ResultError,
     SubmitError, result,
 };
 use serde::{Deserialize, Serialize};
@@ -189,6 +189,63 @@ async fn a_stream_that_broke_off_can_be_resumed_by_another_process() {
 }
 
 #[tokio::test]
+async fn a_source_that_fails_leaves_the_batch_open_and_says_what_it_said() {
+    let (ratchet, _) = engine().await;
+    let rows = stream::iter((0..12).map(|_| Ok(good()))).chain(stream::iter([Err(std::io::Error::other("disk gone"))]));
+    let broken = ratchet.batch().chunk(5).try_stream(rows).await.unwrap_err();
+    let FeedCause::Source(said) = &broken.source else { panic!("{broken:?}") };
+    assert_eq!((said.to_string().as_str(), broken.added), ("disk gone", 10));
+    let batch = ratchet.batch_handle(broken.batch.unwrap());
+    let counts = batch.record().await.unwrap().counts;
+    assert_eq!((counts.sealed, counts.total), (false, 10), "no silent end");
+    let open = ratchet.open_batch(batch.id()).await.unwrap();
+    // Texts are errors too.
+    let rest = stream::iter([Ok::<_, String>(good()), Ok(good()), Err("again".to_owned())]);
+    assert_eq!(open.try_extend(rest).await.unwrap_err().added, 0, "a chunk is stored as a whole");
+    open.try_extend(stream::iter([Ok::<_, String>(good()), Ok(good())])).await.unwrap();
+    open.seal().await.unwrap();
+    assert_eq!(batch.summary().await.unwrap().succeeded, 12);
+    ratchet.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_stream_under_the_key_of_a_batch_that_is_open_does_not_pass_for_done() {
+    let (ratchet, _) = engine().await;
+    let open = ratchet.batch().idempotency_key("import:8").open().await.unwrap();
+    let feed = async || ratchet.batch().idempotency_key("import:8").stream(stream::iter([good()])).await;
+    let refused = feed().await.unwrap_err();
+    assert_eq!((refused.batch, refused.added), (Some(open.handle().id()), 0));
+    assert!(std::error::Error::source(&refused).is_some());
+    open.seal().await.unwrap();
+    assert_eq!(feed().await.unwrap().id(), open.handle().id(), "one that was fed to its end stands for the second");
+    ratchet.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_no_batch_is_not_cancelled_as_one() {
+    let (ratchet, _) = engine().await;
+    let job = ratchet.enqueue(good()).delay(Duration::from_mins(1)).submit().await.unwrap();
+    for id in [job.id(), ratchet_engine::new_job_id()] {
+        let refused = ratchet.cancel_batch(id).await.unwrap_err();
+        assert_eq!(*refused.kind(), ErrorKind::NotFound, "{refused}");
+    }
+    assert_eq!(job.status().await.unwrap(), JobState::Pending);
+    ratchet.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_progress_of_a_batch_that_is_gone_ends() {
+    let (ratchet, _) = engine().await;
+    let batch = ratchet.batch().submit().await.unwrap();
+    batch.summary().await.unwrap();
+    assert!(ratchet.delete(batch.id()).await.unwrap());
+    let mut progress = batch.progress(Duration::from_millis(1));
+    assert_eq!(*progress.next().await.unwrap().unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(progress.next().await.is_none());
+    ratchet.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_chunk_whose_reply_is_lost_is_stored_and_counted_once() {
     let store = Faulty::new(memory());
     let ratchet = quick(&Stage::default()).store(store.clone()).start().await.unwrap();
@@ -280,6 +337,14 @@ async fn what_is_wrong_is_named_before_anything_is_written() {
     assert!(refused(error).contains("10001"));
     let error = ratchet.batch().on_progress(good(), ProgressEvery::Percent(0)).submit().await.unwrap_err();
     assert!(refused(error).contains("0 percent"));
+    let wordy = Play::Hang.with(|step| step.timeout(Duration::ZERO));
+    let error = ratchet.batch().on_progress(wordy, ProgressEvery::Items(1)).submit().await.unwrap_err();
+    assert!(refused(error).contains("`on_progress.timeout`"));
+    for rate in [90.0, -0.1, f64::NAN] {
+        let error = refused(ratchet.batch().when_success_rate(rate, good()).submit().await.unwrap_err());
+        let expected = format!("`when[0].success_rate` is {rate}; give a share from 0 to 1");
+        assert!(error.ends_with(&expected), "{error}");
+    }
     let error = ratchet.batch().chunk(0).open().await.unwrap_err();
     assert!(refused(error).contains("chunk"));
     assert_eq!(refused_count(&ratchet).await, 0, "nothing was written");

@@ -88,7 +88,7 @@ async fn a_business_key_is_refused_while_held_and_free_afterwards() {
     let (ratchet, stage) = engine().await;
     let first = ratchet.enqueue(Play::Gate).business_key("invoice-7").submit().await.unwrap();
     let refused = ratchet.enqueue(Play::Gate).business_key("invoice-7").submit().await.unwrap_err();
-    let SubmitError::Duplicate { business_key, holder } = &refused else { panic!("{refused}") };
+    let SubmitError::Duplicate { business_key, holder, .. } = &refused else { panic!("{refused}") };
     assert_eq!((business_key.as_str(), *holder), ("invoice-7", first.id()));
     assert!(refused.to_string().contains("invoice-7") && refused.to_string().contains(&first.id().to_string()));
     stage.open_gate();
@@ -136,4 +136,16 @@ async fn racing_submits_with_one_key_have_one_winner() {
     assert_eq!(winners.len(), 1);
     winners[0].result().await.unwrap();
     assert_eq!(stage.total_runs(), 1);
+}
+
+#[tokio::test]
+async fn a_job_that_is_replaced_takes_what_followed_it_along_and_it_is_told() {
+    let (ratchet, _) = engine().await;
+    let mut events = ratchet.events();
+    let later = std::time::Duration::from_mins(1);
+    let old = ratchet.enqueue(Play::Gate).delay(later).then(Play::Gate).submit().await.unwrap();
+    let next = ratchet.dependants(old.id()).await.unwrap()[0].child;
+    ratchet.enqueue(Play::Return("instead".into())).replace(old.id()).await.unwrap();
+    let told = event(&mut events, |e| e.job_id == next).await;
+    assert_eq!(told.what, JobEventKind::CancelledBy { because: old.id() });
 }

@@ -166,13 +166,7 @@ async fn a_node_that_was_declared_dead_finishes_nothing_and_goes_on_as_another()
     };
     let fence = orphans.jobs[0].fence;
     assert_eq!(fence.node, before);
-    let rescue = Settlement {
-        fence,
-        change: Change::Rescue { crash_count: 1 },
-        attempt: None,
-        new_jobs: Vec::new(),
-        maybe_applied: false,
-    };
+    let rescue = Settlement::of(fence, Change::Rescue { crash_count: 1 });
     assert_eq!(inner.turn(&[rescue], None).await.unwrap().settled, [Settled::Applied]);
     stage.open_gate();
     eventually("the conflict", async || ratchet.stats().conflicts == 1).await;

@@ -1,5 +1,6 @@
 //! A store that fails when it is told to.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -40,6 +41,10 @@ pub(crate) struct Faulty {
     pub(crate) slow: Slow,
     /// So many chunks of children are stored, but the replies are lost.
     pub(crate) lost_chunks: Arc<AtomicUsize>,
+    /// Calls that panic.
+    pub(crate) panics: Panics,
+    /// A batch whose children cannot be cancelled.
+    pub(crate) broken_batch: Arc<Mutex<Option<JobId>>>,
     /// What the store offers to carry hints.
     pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
     /// Submits are written only after this has a permit for each.
@@ -63,6 +68,8 @@ impl Faulty {
             poison: Arc::default(),
             dead_heart: Arc::default(),
             lost_chunks: Arc::default(),
+            panics: Panics::default(),
+            broken_batch: Arc::default(),
             lose_a_claim: Arc::default(),
             slow: Slow::default(),
             coordinator: None,
@@ -91,6 +98,25 @@ impl Faulty {
     /// Heartbeats fail from now on, or work again.
     pub(crate) fn break_heart(&self, fail: bool) {
         *self.dead_heart.lock().unwrap() = fail;
+    }
+}
+
+/// Names of calls that panic the next time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Panics(Arc<Mutex<BTreeSet<&'static str>>>);
+
+impl Panics {
+    pub(crate) fn once(&self, calls: &[&'static str]) {
+        self.0.lock().unwrap().extend(calls);
+    }
+
+    pub(crate) fn are_over(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
+    }
+
+    fn look(&self, call: &str) {
+        let panics = self.0.lock().unwrap().remove(call);
+        assert!(!panics, "the test lets {call} panic");
     }
 }
 
@@ -130,6 +156,7 @@ struct FaultyPulse {
     inner: Box<dyn PulseStore>,
     dead: Arc<Mutex<bool>>,
     slow: Slow,
+    panics: Panics,
 }
 
 /// How long the heartbeat's questions take.
@@ -146,6 +173,7 @@ impl PulseStore for FaultyPulse {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
         tokio::time::sleep(self.slow.beat).await;
         self.slow.beats.fetch_add(1, Ordering::SeqCst);
+        self.panics.look("beat");
         if *self.dead.lock().unwrap() { Err(down()) } else { self.inner.beat(node, vitals).await }
     }
     async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
@@ -164,6 +192,7 @@ macro_rules! delegated {
         #[async_trait]
         impl $trait for Faulty {
             $(async fn $name(&self, $($arg: $type),*) -> Result<$out, StoreError> {
+                self.panics.look(stringify!($name));
                 self.inner.$name($($arg),*).await
             })*
         }
@@ -224,6 +253,7 @@ impl BatchStore for Faulty {
         self.inner.list_batches(after, limit).await
     }
     async fn canceling_batches(&self, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        self.panics.look("canceling_batches");
         self.inner.canceling_batches(limit).await
     }
     async fn cancel_children(
@@ -232,6 +262,9 @@ impl BatchStore for Faulty {
         after: Option<JobId>,
         limit: usize,
     ) -> Result<CanceledChildren, StoreError> {
+        if *self.broken_batch.lock().unwrap() == Some(id) {
+            return Err(StoreError::new(ErrorKind::Invalid, "testing", "the test refuses this batch"));
+        }
         self.inner.cancel_children(id, after, limit).await
     }
 }
@@ -247,9 +280,24 @@ delegated!(SignalStore {
     fn signals(ids: &[JobId]) -> Vec<SignalRecord>;
     fn sweep_signals(after: Option<&SignalKey>, limit: usize) -> Swept;
 });
+delegated!(ArchiveStore {
+    fn archive(request: &ArchiveRequest) -> Archived;
+    fn purge_archive(age: Duration, limit: usize) -> u64;
+    fn purge_schedules(age: Duration, limit: usize) -> u64;
+});
+delegated!(DeadLetterStore {
+    fn dead_letters(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<DeadLetter>;
+    fn retry_all(filter: &DeadLetterFilter, limit: usize) -> RetriedAll;
+});
+delegated!(JobLogStore {
+    fn append_log(lines: &[LogLine]) -> ();
+    fn read_log(id: JobId, filter: &LogFilter, after: Option<LogPlace>, limit: usize) -> LogPage;
+    fn purge_log(request: &PurgeLog) -> PurgedLog;
+});
 delegated!(QueryStore {
     fn list(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<JobRecord>;
     fn count_by_state() -> StateCounts;
+    fn count_by_state_of(principal: &Principal) -> StateCounts;
     fn attempts(id: JobId) -> Vec<AttemptRecord>;
     fn workflow(id: JobId) -> Option<Workflow>;
     fn workflows(after: Option<JobCursor>, limit: usize) -> Page<JobId>;
@@ -270,6 +318,24 @@ delegated!(RecurringStore {
     fn cancel_recurring(id: JobId, reason: ArchiveReason, idle_for: Option<Duration>) -> bool;
 });
 
+delegated!(InsightStore {
+    fn waiting_lanes() -> Vec<WaitingLane>;
+    fn count_waiting(ranges: &[insight::LaneRange], most: u64) -> Vec<u64>;
+    fn recent_ends(state: JobState, limit: usize) -> Vec<insight::RecentEnd>;
+    fn count_ended(state: JobState, most: u64) -> u64;
+    fn running_by_queue() -> std::collections::BTreeMap<QueueName, u64>;
+    fn paused_queues() -> Vec<QueueName>;
+    fn edges_to(id: JobId) -> Vec<Edge>;
+});
+
+delegated!(ResourceStore {
+    fn declare_resource(limit: &ResourceLimit) -> ();
+    fn set_resource(limit: &ResourceLimit) -> ();
+    fn remove_resource(name: &ResourceName) -> bool;
+    fn resources() -> Vec<ResourceRecord>;
+    fn release_permits(attempts: &[Fence]) -> ();
+});
+
 #[async_trait]
 impl ClusterStore for Faulty {
     async fn database_time(&self) -> Result<Timestamp, StoreError> {
@@ -283,7 +349,12 @@ impl ClusterStore for Faulty {
     }
     async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
         let inner = self.inner.open_pulse().await?;
-        Ok(Box::new(FaultyPulse { inner, dead: self.dead_heart.clone(), slow: self.slow.clone() }))
+        Ok(Box::new(FaultyPulse {
+            inner,
+            dead: self.dead_heart.clone(),
+            slow: self.slow.clone(),
+            panics: self.panics.clone(),
+        }))
     }
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
         self.inner.nodes().await
@@ -292,6 +363,7 @@ impl ClusterStore for Faulty {
         self.inner.reconcile(node, progress).await
     }
     async fn orphans(&self, observer: NodeId, grace: Duration, limit: usize) -> Result<Orphans, StoreError> {
+        self.panics.look("orphans");
         self.inner.orphans(observer, grace, limit).await
     }
     async fn acquire_lease(&self, name: &str, owner: NodeId, ttl: Duration) -> Result<bool, StoreError> {

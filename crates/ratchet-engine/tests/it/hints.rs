@@ -7,7 +7,11 @@ use async_trait::async_trait;
 use ratchet_conformance::coordinator::Bus;
 use ratchet_core::coordinator::{CoordinatorStats, ListenGuard, Listener};
 use ratchet_core::prepare::PrepareSubmit;
-use ratchet_core::{Backoff, ClusterCoordinator, Hint, NodeId, Priority, QueueName};
+use ratchet_core::schedule::OverlapPolicy;
+use ratchet_core::store::RecurringStore as _;
+use ratchet_core::{
+    Backoff, ClusterCoordinator, Hint, ManualClock, MemoryStore, NodeId, Priority, QueueName, Timestamp,
+};
 use ratchet_engine::{Client, Failure, Job, JobContext, Poll, PollingStrategy, Ratchet};
 use serde::{Deserialize, Serialize};
 
@@ -239,4 +243,27 @@ async fn a_node_without_a_free_slot_does_not_poll_for_a_hint() {
     tokio::time::timeout(Duration::from_secs(5), waiting.wait()).await.expect("it is found").unwrap();
     stage.open_gate();
     node.shutdown().await;
+}
+
+#[tokio::test]
+async fn jobs_that_a_client_releases_are_told_to_other_nodes() {
+    let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let recorder = Arc::new(Recorder::default());
+    let client = Client::with_coordinator(store.clone(), recorder.clone());
+    let told = async |what: &str| eventually(what, async || !recorder.take().is_empty()).await;
+    let open = client.batch().open().await.unwrap();
+    open.seal().await.unwrap();
+    told("the end of a batch that is sealed").await;
+    let queued = client.schedule(play()).every(Duration::from_secs(1)).overlap(OverlapPolicy::Queue);
+    queued.create().await.unwrap();
+    clock.advance(Duration::from_secs(2));
+    let (now, due) = store.due_recurring(1).await.unwrap();
+    let firing = due[0].firing(now).unwrap();
+    store.fire_recurring(std::slice::from_ref(&firing)).await.unwrap();
+    // One that was announced a moment ago is over.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    recorder.take();
+    assert!(client.cancel(firing.jobs[0].id).await.unwrap());
+    told("the job that waited for the one that was cancelled").await;
 }

@@ -2,18 +2,35 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod batches;
+mod breakers;
 mod callbacks;
+mod callers;
+mod care;
+mod codecs;
 mod control;
 mod events;
+mod executors;
 mod faults;
 mod faulty;
+mod health;
 mod hints;
 mod inputs;
+mod insight;
+mod job_logs;
 mod lifecycle;
+#[cfg(feature = "log-layer")]
+mod log_layer;
+mod metrics;
+mod permits;
+mod policies;
 mod schedules;
+mod shapes;
 mod signals;
+mod spans;
 mod start;
 mod support;
+mod traces;
+mod upkeep;
 mod vitals;
 mod wakeups;
 mod workflows;

@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use ratchet_core::id::declared_id;
+use ratchet_core::node::NodeRegistration;
 use ratchet_core::page::JobFilter;
-use ratchet_core::recurring::RecurringFilter;
-use ratchet_core::{JobId, JobState, JobType, MemoryStore, Tag};
-use ratchet_engine::{Client, Failure, Job, JobContext, JobExt, Ratchet, Scheduled, StartError, SubmitError};
+use ratchet_core::recurring::{ArchiveReason, RecurringFilter};
+use ratchet_core::schedule::OverlapPolicy;
+use ratchet_core::store::{ClusterStore as _, RecurringStore as _};
+use ratchet_core::{ErrorKind, JobId, JobState, JobType, JsonText, MemoryStore, NodeName, Tag};
+use ratchet_engine::{
+    Client, Failure, Job, JobContext, JobEventKind, JobExt, Ratchet, Scheduled, StartError, SubmitError, new_node_id,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Play, Stage, eventually, memory, quick};
+use crate::faulty::Faulty;
+use crate::support::{Play, Stage, event, eventually, memory, quick};
 
 /// Fired by itself, every second.
 #[derive(Serialize, Deserialize)]
@@ -83,16 +90,23 @@ async fn what_is_wrong_with_a_schedule_is_named() {
     let check = async |builder: ratchet_engine::ScheduleBuilder, field: &str| {
         let Err(SubmitError::Invalid(refused)) = builder.create().await else { panic!("{field}") };
         assert_eq!(refused.field(), field, "{refused}");
+        refused.to_string()
     };
     let play = || client.schedule(Play::Hang);
     check(play(), "schedule").await;
     check(play().cron("0 0 2 * *"), "cron").await;
+    let over = check(play().cron("0 0 0 1 1 ? 2020"), "cron").await;
+    assert!(over.ends_with("the last is over"), "{over}");
     check(play().cron("0 0 2 * * ?").zone("Europe/Berlim"), "zone").await;
     check(play().every(Duration::from_millis(1)), "interval").await;
     check(play().every(Duration::from_secs(5)).zone("UTC"), "zone").await;
     check(client.schedule(Play::Hang.with(|step| step.queue("No"))).every(Duration::from_secs(5)), "queue").await;
     let delayed = Play::Hang.with(|step| step.delay(Duration::from_secs(1)));
-    check(client.schedule(delayed).every(Duration::from_secs(5)), "delay").await;
+    let text = check(client.schedule(delayed).every(Duration::from_secs(5)), "delay").await;
+    assert!(text.ends_with("a schedule says itself when its jobs begin"), "{text}");
+    let keyed = Play::Hang.with(|step| step.business_key("mine"));
+    let text = check(client.schedule(keyed).every(Duration::from_secs(5)), "business_key").await;
+    assert!(text.ends_with("a schedule has one of its own, .business_key(…)"), "{text}");
 }
 
 #[tokio::test]
@@ -118,6 +132,57 @@ async fn a_declared_schedule_is_one_for_all_nodes_and_fires_once_an_instant() {
     for node in nodes {
         node.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn a_node_that_goes_on_as_another_declares_its_schedules_again() {
+    let store = Faulty::new(memory());
+    let inner = store.inner.clone();
+    let ratchet = quick(&Stage::default()).job::<Tick>().store(store.clone()).start().await.unwrap();
+    let (before, id) = (ratchet.node_id(), declared_id("tick"));
+    // While nobody hears of it, others declare it dead and retire what it alone has declared.
+    store.break_heart(true);
+    let other = NodeRegistration { id: new_node_id(), name: NodeName::new("other").unwrap(), info: JsonText::null() };
+    eventually("its death", async || {
+        inner.register(&other).await.unwrap();
+        inner.orphans(other.id, Duration::from_millis(100), 10).await.unwrap();
+        inner.nodes().await.unwrap().iter().all(|node| node.id != before || node.dead_at.is_some())
+    })
+    .await;
+    assert!(inner.cancel_recurring(id, ArchiveReason::Retired, None).await.unwrap());
+    store.break_heart(false);
+    eventually("the new incarnation", async || ratchet.node_id() != before).await;
+    eventually("the schedule", async || ratchet.find_schedule(id).await.unwrap().is_some()).await;
+    ratchet.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_happens_to_a_schedule_is_told() {
+    let ratchet = quick(&Stage::default()).store(memory()).start().await.unwrap();
+    let mut events = ratchet.events();
+    let clock = ratchet.schedule(Play::Hang).every(Duration::from_secs(1)).overlap(OverlapPolicy::Skip);
+    let clock = clock.create().await.unwrap();
+    let mut told = async |what: JobEventKind| {
+        let event = event(&mut events, |event| event.job_id == clock.id() && event.what == what).await;
+        assert_eq!((event.kind.as_str(), event.job_type), ("play", JobType::Recurring));
+    };
+    told(JobEventKind::ScheduleFired { jobs: 1 }).await;
+    told(JobEventKind::ScheduleSkipped { fires: 1 }).await;
+    assert!(clock.pause().await.unwrap() && clock.resume().await.unwrap() && clock.cancel().await.unwrap());
+    told(JobEventKind::SchedulePaused).await;
+    told(JobEventKind::ScheduleResumed).await;
+    told(JobEventKind::ScheduleCancelled).await;
+}
+
+#[tokio::test]
+async fn every_schedule_is_not_cancelled_by_a_filter_that_says_nothing() {
+    let client = Client::new(memory());
+    client.schedule(Play::Hang).every(Duration::from_secs(5)).create().await.unwrap();
+    let refused = client.cancel_schedules(&RecurringFilter::default()).await.unwrap_err();
+    assert_eq!(*refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("cancel every schedule"), "{refused}");
+    let created = RecurringFilter { declared: Some(false), ..RecurringFilter::default() };
+    assert_eq!(client.cancel_schedules(&created).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ impl ResultCondition for Breaks {
 }
 
 async fn engine() -> Ratchet {
-    let node = quick(&Stage::default()).job::<Tell>().job::<AddOne>().job::<Give>();
+    let node = quick(&Stage::default()).job::<Tell>().job::<AddOne>().job::<Give>().job::<Sum>();
     node.jobs(conditions![IsEven, Breaks]).store(memory()).start().await.unwrap()
 }
 
@@ -249,6 +249,105 @@ async fn a_join_of_any_runs_after_the_branch_that_was_taken() {
     assert_eq!(handle.status().await.unwrap(), WorkflowState::Succeeded);
 }
 
+/// Adds up what came before, however many there are.
+#[derive(Serialize, Deserialize)]
+struct Sum;
+
+impl Job for Sum {
+    const KIND: &'static str = "sum";
+    type Output = u64;
+
+    async fn run(self, ctx: JobContext) -> Result<u64, Failure> {
+        Ok(ctx.prev::<Vec<u64>>()?.iter().sum())
+    }
+}
+
+#[tokio::test]
+async fn a_join_of_any_has_the_results_of_one_and_of_several_as_a_list() {
+    let ratchet = engine().await;
+    let check = async |number: u64, expected: u64| {
+        let handle = ratchet
+            .workflow()
+            .step("start", Give(number))
+            .step("always", Give(10))
+            .step("large", Give(100))
+            .step("end", Sum)
+            .edge("start", "always")
+            .edge_when::<u64>("start", "large", result("").at_least(5))
+            .edge("always", "end")
+            .edge("large", "end")
+            .join("end", Join::Any)
+            .submit()
+            .await
+            .unwrap();
+        assert_eq!(handle.step::<u64>("end").unwrap().result().await.unwrap(), expected);
+    };
+    check(7, 110).await;
+    check(1, 10).await;
+}
+
+#[tokio::test]
+async fn a_join_of_any_has_the_result_that_a_function_has_judged() {
+    let ratchet = engine().await;
+    let check = async |exclusive: bool, number: u64, expected: u64| {
+        let mut flow = ratchet
+            .workflow()
+            .step("start", Give(number))
+            .step("other", Give(100))
+            .step("end", Sum)
+            .edge_when::<u64>("start", "end", IsEven)
+            .edge_when::<u64>("start", "other", result("").at_least(5))
+            .edge("other", "end")
+            .join("end", Join::Any);
+        if exclusive {
+            flow = flow.exclusive("start");
+        }
+        let handle = flow.submit().await.unwrap();
+        let sum = handle.step::<u64>("end").unwrap().result().await;
+        assert_eq!(sum.unwrap(), expected, "{number}, exclusive: {exclusive}");
+    };
+    check(false, 4, 4).await;
+    check(false, 6, 106).await;
+    check(false, 7, 100).await;
+    check(true, 6, 6).await;
+    check(true, 7, 100).await;
+}
+
+#[tokio::test]
+async fn a_condition_is_asked_where_every_node_that_has_it_looks() {
+    let ratchet = engine().await;
+    let mut events = ratchet.events();
+    let elsewhere = Give(5).with(|step| step.queue("elsewhere"));
+    let first = ratchet.enqueue(Give(2)).when(IsEven, elsewhere).submit().await.unwrap();
+    let graph = ratchet.workflow_graph(first.id()).await.unwrap().unwrap();
+    let condition = graph.steps.iter().find(|step| step.job_type == JobType::Condition).unwrap();
+    // Nobody here serves the branch's own queue.
+    assert_eq!(ratchet.handle::<bool>(condition.id).wait().await.unwrap().spec.queue.as_str(), "default");
+    let branch = graph.steps.iter().find(|step| step.job_type == JobType::WorkflowBranch).unwrap();
+    event(&mut events, |e| e.job_id == branch.id && e.what == JobEventKind::BranchTaken).await;
+    assert_eq!(ratchet.handle::<u64>(branch.id).status().await.unwrap(), JobState::Pending);
+}
+
+#[tokio::test]
+async fn a_workflow_of_one_step_is_one() {
+    let ratchet = engine().await;
+    let one = || ratchet.workflow().step("only", Give(3)).idempotency_key("one").submit();
+    let handle = one().await.unwrap();
+    let graph = handle.wait().await.unwrap();
+    assert_eq!((graph.state(), graph.steps.len()), (WorkflowState::Succeeded, 1));
+    assert_eq!(handle.step::<u64>("only").unwrap().result().await.unwrap(), 3);
+    let again = one().await.unwrap();
+    assert_eq!((again.id(), again.is_duplicate()), (handle.id(), true));
+    assert!(again.step::<u64>("only").is_some());
+    let waits = ratchet.workflow().step("only", Play::Hang.with(|step| step.delay(Duration::from_mins(1))));
+    let waits = waits.submit().await.unwrap();
+    assert_eq!(waits.status().await.unwrap(), WorkflowState::Running);
+    assert_eq!(waits.cancel().await.unwrap(), 1);
+    assert_eq!(waits.status().await.unwrap(), WorkflowState::Canceled);
+    let job = ratchet.enqueue(Give(1)).submit().await.unwrap();
+    assert!(ratchet.workflow_graph(job.id()).await.unwrap().is_none(), "a job by itself is no workflow");
+}
+
 #[tokio::test]
 async fn a_cancelled_workflow_runs_nothing_more() {
     let ratchet = engine().await;
@@ -277,6 +376,9 @@ async fn what_is_wrong_with_a_workflow_is_named() {
     let two = || ratchet.workflow().step("a", Give(1)).step("b", Give(2));
     check(ratchet.workflow(), "`workflow` has no steps; add one with .step(name, job)").await;
     check(two().edge("a", "c"), "`edge \"a\" -> \"c\"` names step \"c\", which this workflow does not have").await;
+    let alone = "`step \"c\"` has no edge from it or to it; what does not hang together is no workflow: submit_all takes \
+                 many jobs";
+    check(two().edge("a", "b").step("c", Give(3)), alone).await;
     check(two().edge("a", "b").edge("b", "a"), "`step \"a\"` waits for itself: the edges run in a circle").await;
     check(two().step("a", Give(1)).edge("a", "b"), "`step \"a\"` is there twice; every step needs its own name").await;
     check(two().edge("a", "b").join("z", Join::Any), "`join` names step \"z\", which this workflow does not have")

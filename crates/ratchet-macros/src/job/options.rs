@@ -11,8 +11,8 @@ use crate::duration::{Backoff, parse_backoff, parse_interval, parse_timeout};
 use crate::job::name;
 use crate::problems::Problems;
 
-const KNOWN: &str = "`kind`, `queue`, `priority`, `max_retries`, `backoff`, `timeout`, `blocking`, `cron`, `every`, `zone`, \
-                     `misfire`, `overlap` and `crate`";
+const KNOWN: &str = "`kind`, `queue`, `priority`, `max_retries`, `backoff`, `timeout`, `resource`, `blocking`, `cron`, `every`, \
+                     `zone`, `dst`, `misfire`, `overlap`, `service`, `breaker` and `crate`";
 /// Most retries of one job. As in `ratchet_core::limits`; a test compares them.
 const RETRIES_MAX: u32 = 10_000;
 const PRIORITIES: [&str; 5] = ["Lowest", "Low", "Normal", "High", "Critical"];
@@ -29,10 +29,14 @@ pub(crate) struct Options {
     max_retries: Option<u32>,
     backoff: Option<Backoff>,
     timeout: Option<Duration>,
+    resource: Option<LitStr>,
     times: Option<Times>,
     zone: Option<LitStr>,
+    dst: Option<LitStr>,
     misfire: Option<LitStr>,
     overlap: Option<LitStr>,
+    service: Option<LitStr>,
+    breaker: Option<LitStr>,
 }
 
 /// When the job is fired by itself.
@@ -70,6 +74,7 @@ impl Options {
             "max_retries" => self.max_retries = Some(max_retries(meta)?),
             "backoff" => self.backoff = Some(read_text(&text(meta, "exponential 2s")?, parse_backoff)?),
             "timeout" => self.timeout = Some(read_text(&text(meta, "30s")?, parse_timeout)?),
+            "resource" => self.resource = Some(text(meta, "printer")?),
             "cron" | "every" if self.times.is_some() => {
                 return Err(syn::Error::new_spanned(meta.path(), "a job has `cron` or `every`, not both"));
             }
@@ -80,8 +85,11 @@ impl Options {
                 self.times = Some(Times::Every(text, interval));
             }
             "zone" => self.zone = Some(text(meta, "Europe/Berlin")?),
+            "dst" => self.dst = Some(text(meta, "gap:skip, overlap:last")?),
             "misfire" => self.misfire = Some(text(meta, "fire_once")?),
             "overlap" => self.overlap = Some(text(meta, "skip")?),
+            "service" => self.service = Some(text(meta, "payments")?),
+            "breaker" => self.breaker = Some(breaker(text(meta, "external-api")?)?),
             "crate" => self.krate = Some(text(meta, "my_crate::ratchet")?.parse_with(Path::parse_mod_style)?),
             "blocking" => match meta {
                 Meta::Path(path) => self.blocking = Some(path.segments[0].ident.span()),
@@ -104,14 +112,16 @@ impl Options {
 
     /// Refuses what only a schedule has, if there is none.
     pub(crate) fn check_schedule(&self, problems: &mut Problems) {
-        let only = [("zone", &self.zone), ("misfire", &self.misfire), ("overlap", &self.overlap)];
+        let only = [("zone", &self.zone), ("dst", &self.dst), ("misfire", &self.misfire), ("overlap", &self.overlap)];
         for (option, text) in only {
             if let (Some(text), None) = (text, &self.times) {
                 problems.at(text, format!("`{option}` says something about a schedule; add `cron` or `every`"));
             }
         }
-        if let (Some(zone), Some(Times::Every(..))) = (&self.zone, &self.times) {
-            problems.at(zone, "`zone` is for `cron`; an interval knows no clock on the wall");
+        for (option, text) in [("zone", &self.zone), ("dst", &self.dst)] {
+            if let (Some(text), Some(Times::Every(..))) = (text, &self.times) {
+                problems.at(text, format!("`{option}` is for `cron`; an interval knows no clock on the wall"));
+            }
         }
     }
 
@@ -125,9 +135,10 @@ impl Options {
             }
         };
         let zone = self.zone.iter().map(|zone| quote!(.zone(#zone)));
+        let dst = self.dst.iter().map(|dst| quote!(.dst(#dst)));
         let misfire = self.misfire.iter().map(|misfire| quote!(.misfire(#misfire)));
         let overlap = self.overlap.iter().map(|overlap| quote!(.overlap(#overlap)));
-        Some(quote!(#begun #(#zone)* #(#misfire)* #(#overlap)*))
+        Some(quote!(#begun #(#zone)* #(#dst)* #(#misfire)* #(#overlap)*))
     }
 
     /// Calls on a `JobDefaults`, one for every option that was given.
@@ -144,8 +155,17 @@ impl Options {
             quote!(.backoff(#private::Backoff::#backoff))
         });
         let timeout = self.timeout.iter().map(|timeout| call_with("timeout", *timeout)).map(|call| quote!(.#call));
+        let resource = self.resource.iter().map(|resource| quote!(.resource(#resource)));
         let blocking = self.blocking.iter().map(|_| quote!(.blocking()));
-        quote!(#(#queue)* #(#priority)* #(#max_retries)* #(#backoff)* #(#timeout)* #(#blocking)*)
+        let service = self.service.iter().map(|service| quote!(.service(#service)));
+        let breaker = self.breaker.iter().map(|profile| {
+            let profile = format_ident!("{}", profile.value().to_uppercase().replace('-', "_"), span = profile.span());
+            quote!(.breaker(#private::BreakerConfig::#profile))
+        });
+        quote! {
+            #(#queue)* #(#priority)* #(#max_retries)* #(#backoff)* #(#timeout)* #(#resource)* #(#blocking)* #(#service)*
+            #(#breaker)*
+        }
     }
 }
 
@@ -201,6 +221,15 @@ fn read_text<T>(text: &LitStr, read: impl Fn(&str) -> Result<T, String>) -> syn:
 fn checked(text: LitStr, check: impl Fn(&str) -> Result<(), String>) -> syn::Result<LitStr> {
     read_text(&text, check)?;
     Ok(text)
+}
+
+fn breaker(profile: LitStr) -> syn::Result<LitStr> {
+    const PROFILES: [&str; 4] = ["default", "fast", "critical", "external-api"];
+    if PROFILES.contains(&profile.value().as_str()) {
+        return Ok(profile);
+    }
+    let text = format!("there is no breaker `{}`; there are {}", profile.value(), PROFILES.join(", "));
+    Err(syn::Error::new_spanned(profile, text))
 }
 
 fn priority(text: &LitStr) -> syn::Result<Ident> {
@@ -267,6 +296,7 @@ mod tests {
             ".backoff(p::Backoff::Exponential(::core::time::Duration::from_millis(2000u64)))",
         );
         check(r#"timeout = "1m""#, ".timeout(::core::time::Duration::from_millis(60000u64))");
+        check(r#"resource = "printer""#, r#".resource("printer")"#);
         check("blocking", ".blocking()");
     }
 

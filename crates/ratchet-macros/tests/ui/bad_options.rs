@@ -12,6 +12,9 @@ async fn limits() {}
 #[job(timeout = 30, max_retries = "3", blocking = true)]
 async fn types() {}
 
+#[job(breaker = "slow")]
+async fn breakers() {}
+
 #[job(kind = "a", kind = "b")]
 async fn twice() {}
 

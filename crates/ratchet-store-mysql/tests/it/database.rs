@@ -71,10 +71,13 @@ impl Drop for TestDatabase {
 
 const EMPTY: &str = "DELETE FROM scheduler_job; DELETE FROM scheduler_job_queue; DELETE FROM scheduler_job_tag; \
      DELETE FROM scheduler_job_execution; DELETE FROM scheduler_business_key_reservation; \
-     DELETE FROM scheduler_idempotency_key; DELETE FROM scheduler_queue; DELETE FROM scheduler_node; \
+     DELETE FROM scheduler_idempotency_key; DELETE FROM scheduler_queue; DELETE FROM scheduler_resource_limit; \
+     DELETE FROM scheduler_resource_permit; DELETE FROM scheduler_node; \
      DELETE FROM scheduler_lock; DELETE FROM scheduler_dlq_alert; DELETE FROM scheduler_job_child; \
      DELETE FROM scheduler_workflow_condition; DELETE FROM scheduler_batch; DELETE FROM scheduler_signal_wait; \
-     DELETE FROM scheduler_signal; DELETE FROM scheduler_recurring_job; DELETE FROM scheduler_recurring_job_archive";
+     DELETE FROM scheduler_signal; DELETE FROM scheduler_recurring_job; DELETE FROM scheduler_recurring_job_archive; \
+     DELETE FROM scheduler_job_archive; DELETE FROM scheduler_job_archive_tag; \
+     DELETE FROM scheduler_job_log";
 
 fn server() -> MySqlConnectOptions {
     MySqlConnectOptions::from_str(&ratchet_testdb::mysql_url().unwrap()).unwrap().disable_statement_logging()

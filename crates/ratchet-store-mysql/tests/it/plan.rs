@@ -1,11 +1,13 @@
-use ratchet_core::store::QueueStore as _;
-use ratchet_core::{ClaimRequest, Kind, Pool, QueueName};
+use ratchet_core::insight::LaneRange;
+use ratchet_core::store::{QueueStore as _, ResourceStore as _};
+use ratchet_core::{ClaimRequest, Kind, Pool, QueueName, ResourceLimit};
 use ratchet_store_mysql::sqlx::{self, MySqlConnection, Row as _};
-use ratchet_store_sql::{next_due, turn};
+use ratchet_store_sql::{insight, next_due, turn};
 
 use super::database::TestDatabase;
 
-/// Puts `count` waiting jobs in: 300 of 1,000 of a kind that nobody runs, 300 in a paused queue, 100 in the future.
+/// Puts `count` waiting jobs in: 300 of 1,000 of a kind that nobody runs, 300 in a paused queue, 100 in the future, 100 that
+/// need a permit.
 fn fill(count: usize) -> String {
     let digit = "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 \
                  UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
@@ -16,15 +18,17 @@ fn fill(count: usize) -> String {
                 IF(i % 10 BETWEEN 3 AND 5, 'stopped', 'default') AS queue,
                 i % 5 AS priority,
                 IF(i % 10 = 6, TIMESTAMP'2090-01-01 00:00:00.000000', TIMESTAMP'2001-01-01 00:00:00.000000')
-                    + INTERVAL i MICROSECOND AS scheduled_time
+                    + INTERVAL i MICROSECOND AS scheduled_time,
+                IF(i % 10 = 7, 'printer', '') AS resource
          FROM (SELECT 1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * g.d AS i
                FROM {digit} a JOIN {digit} b JOIN {digit} c JOIN {digit} e JOIN {digit} f JOIN {digit} g) n
          WHERE i <= {count} ORDER BY i;
          INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy,
                                     backoff_param_us, created_at)
          SELECT job_id, kind, queue, 'SINGLE', priority, 'null', 3, 'NONE', 0, UTC_TIMESTAMP(6) FROM backlog ORDER BY i;
-         INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at)
-         SELECT job_id, 'PENDING', queue, kind, priority, scheduled_time, UTC_TIMESTAMP(6) FROM backlog ORDER BY i;
+         INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at,
+                                          resource)
+         SELECT job_id, 'PENDING', queue, kind, priority, scheduled_time, UTC_TIMESTAMP(6), resource FROM backlog ORDER BY i;
          ANALYZE TABLE scheduler_job; ANALYZE TABLE scheduler_job_queue;"
     )
 }
@@ -35,14 +39,15 @@ async fn reads(conn: &mut MySqlConnection) -> i64 {
     rows.iter().map(|row| row.get_unchecked::<String, _>(1).parse::<i64>().unwrap()).sum()
 }
 
-/// The rows that a claim of 50 reads, settling it and claiming the next 50, and a claim of 50 among many kinds; each
-/// undone.
-async fn reads_at(backlog: usize) -> [i64; 3] {
+/// The rows that a claim of 50 reads, settling it and claiming the next 50, a claim of 50 among many kinds, and a look at
+/// the queues; each undone.
+async fn reads_at(backlog: usize) -> [i64; 4] {
     let database = TestDatabase::fresh().await;
     let store = database.store().await;
     let node = super::register(&store).await;
     let stopped = QueueName::new("stopped").unwrap();
     store.pause_queue(&stopped).await.unwrap();
+    store.set_resource(&ResourceLimit::new("printer", 0).unwrap()).await.unwrap();
     database.execute(fill(backlog)).await;
     let mut request = super::request(node, &["work"], 50);
     request.pools.push(Pool { queue: stopped, ..request.pools[0].clone() });
@@ -54,7 +59,11 @@ async fn reads_at(backlog: usize) -> [i64; 3] {
     let kinds: Vec<String> = (0..50).map(|number| format!("kind-{number}")).chain(["work".to_owned()]).collect();
     request.pools[0].kinds = kinds.iter().map(|kind| Kind::new(kind).unwrap()).collect();
     let (many_kinds, _) = turns(&mut conn, &request).await;
-    [claim, turn, many_kinds]
+    let before = reads(&mut conn).await;
+    let lanes = insight::waiting_lanes(&mut ratchet_store_mysql::conn(&mut conn)).await.unwrap();
+    let ranges: Vec<_> = lanes.iter().map(|lane| LaneRange::of(lane, None)).collect();
+    insight::count_waiting(&mut ratchet_store_mysql::conn(&mut conn), &ranges, 20).await.unwrap();
+    [claim, turn, many_kinds, reads(&mut conn).await - before]
 }
 
 async fn turns(conn: &mut MySqlConnection, request: &ClaimRequest) -> (i64, i64) {
@@ -76,7 +85,7 @@ fn a_turn_reads_as_much_at_a_million_waiting_jobs_as_at_a_thousand() {
     super::run(async {
         let few = reads_at(1_000).await;
         let many = reads_at(1_000_000).await;
-        println!("rows read of [claim, turn, claim of many kinds]: {few:?} at 1,000, {many:?} at 1,000,000");
+        println!("rows read of [claim, turn, claim of many kinds, look]: {few:?} at 1,000, {many:?} at 1,000,000");
         for (few, many) in few.into_iter().zip(many) {
             assert!(many <= few * 2, "{many} rows read at 1,000,000, {few} at 1,000");
             assert!(few > 0);

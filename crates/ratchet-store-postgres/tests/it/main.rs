@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod archive_plan;
 mod conformance;
 mod coordinator;
 mod cost;
 mod database;
+mod isolation;
 mod migrate;
 mod outages;
 mod plan;
@@ -13,16 +15,11 @@ mod pooled;
 mod statements;
 mod take;
 
-use std::time::Duration;
-
+use ratchet_conformance::success;
 use ratchet_core::claim::{Boost, ClaimRequest, Pool};
 use ratchet_core::node::NodeRegistration;
-use ratchet_core::record::Timing;
 use ratchet_core::store::ClusterStore;
-use ratchet_core::{
-    AttemptRecord, AttemptStatus, Change, Claim, JobId, JobSpec, JsonText, Kind, NewJob, NodeId, NodeName, QueueName,
-    Settlement,
-};
+use ratchet_core::{JobId, JobSpec, JsonText, Kind, NewJob, NodeId, NodeName, QueueName};
 use uuid::Uuid;
 
 /// Runs `test` on a runtime with two threads.
@@ -45,22 +42,4 @@ fn request(node: NodeId, kinds: &[&str], limit: usize) -> ClaimRequest {
 
 fn job(number: u128) -> NewJob {
     NewJob::new(JobId(Uuid::from_u128(number)), JobSpec::new(Kind::new("work").unwrap(), JsonText::null()))
-}
-
-/// The settlement of an attempt that went well.
-fn success(claim: &Claim) -> Settlement {
-    let at = claim.job.picked_at.unwrap();
-    let timing = Timing { started_at: at, ended_at: at, duration: Duration::ZERO, queue_wait: Duration::ZERO };
-    let attempt = AttemptRecord {
-        job_id: claim.job.id,
-        version: claim.fence.version,
-        attempt: 1,
-        node: claim.fence.node,
-        status: AttemptStatus::Succeeded,
-        timing,
-        error_class: None,
-        error: None,
-    };
-    let change = Change::Succeed { attempts: 1, result: None };
-    Settlement { fence: claim.fence, change, attempt: Some(attempt), new_jobs: Vec::new(), maybe_applied: false }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod conformance;
+mod cost;
 mod migrate;
 mod open;
 mod plan;

@@ -1,30 +1,11 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use ratchet_core::record::Timing;
+use ratchet_conformance::success;
+use ratchet_core::QueueName;
 use ratchet_core::store::{QueueStore as _, TurnStore as _};
-use ratchet_core::{AttemptRecord, AttemptStatus, Change, Claim, QueueName, Settlement};
 use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
 use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, ConnectOptions as _};
-
-/// The settlement of an attempt that went well.
-pub(super) fn success(claim: &Claim) -> Settlement {
-    let at = claim.job.picked_at.unwrap();
-    let timing = Timing { started_at: at, ended_at: at, duration: Duration::ZERO, queue_wait: Duration::ZERO };
-    let attempt = AttemptRecord {
-        job_id: claim.job.id,
-        version: claim.fence.version,
-        attempt: 1,
-        node: claim.fence.node,
-        status: AttemptStatus::Succeeded,
-        timing,
-        error_class: None,
-        error: None,
-    };
-    let change = Change::Succeed { attempts: 1, result: None };
-    Settlement { fence: claim.fence, change, attempt: Some(attempt), new_jobs: Vec::new(), maybe_applied: false }
-}
 
 /// Puts `count` waiting jobs in: 300 of 1,000 of a kind that nobody runs, 300 in a paused queue, 100 in the future.
 async fn fill(dir: &Path, count: usize) {

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use ratchet_store_sql::{Dialect, STATEMENTS, Texts, statements};
 use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
-use ratchet_store_sqlite::sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, SqlSafeStr as _};
+use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, SqlSafeStr as _};
 
 #[test]
 fn every_statement_prepares() {
@@ -29,4 +29,41 @@ fn every_statement_says_what_it_does_in_its_own_words() {
     for stmt in STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter()) {
         assert!(seen.insert(stmt.doing()), "two statements are called {:?}", stmt.doing());
     }
+}
+
+/// The tables that hold as many rows as there are jobs, and more.
+const LARGE: [&str; 9] = [
+    "scheduler_job",
+    "scheduler_job_queue",
+    "scheduler_job_tag",
+    "scheduler_job_execution",
+    "scheduler_job_log",
+    "scheduler_job_archive",
+    "scheduler_job_archive_tag",
+    "scheduler_business_key_reservation",
+    "scheduler_workflow_condition",
+];
+
+#[test]
+fn what_is_deleted_is_found_by_an_index() {
+    super::run(async {
+        let (_store, dir) = super::fresh().await;
+        let mut conn = SqliteConnectOptions::new().filename(dir.path().join("jobs.db")).connect().await.unwrap();
+        let texts = Texts::new(Dialect::Sqlite);
+        let mut scanning = Vec::new();
+        for stmt in statements(Dialect::Sqlite) {
+            let text = texts.render(stmt, 2);
+            if !text.starts_with("DELETE") {
+                continue;
+            }
+            let plan = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {text}")));
+            for row in plan.fetch_all(&mut conn).await.unwrap() {
+                let step: String = row.get("detail");
+                if LARGE.iter().any(|table| step == format!("SCAN {table}")) {
+                    scanning.push(format!("{}: {step}", stmt.doing()));
+                }
+            }
+        }
+        assert!(scanning.is_empty(), "{scanning:#?}");
+    });
 }

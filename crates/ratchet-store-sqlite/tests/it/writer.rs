@@ -60,7 +60,7 @@ fn a_turn_takes_a_few_statements_however_many_jobs() {
         let request = super::request(node, &["work"], 200);
         let claimed = store.turn(&[], Some(&request)).await.unwrap().claimed;
         assert_eq!(claimed.len(), 200);
-        let settlements: Vec<_> = claimed.iter().map(super::plan::success).collect();
+        let settlements: Vec<_> = claimed.iter().map(ratchet_conformance::success).collect();
         let before = store.counts();
         let turn = store.turn(&settlements, Some(&request)).await.unwrap();
         assert_eq!((turn.settled.len(), turn.claimed.len()), (200, 200));

@@ -1,9 +1,11 @@
 //! Every form of `#[job]`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet::prelude::*;
-use ratchet::{JobDefaults, Requirement};
+use ratchet::schedule::{DstGap, DstOverlap, DstPolicy, Schedule};
+use ratchet::{JobDefaults, MemoryStore, RecurringFilter, Requirement, SystemClock};
 use serde::{Deserialize, Serialize};
 
 use crate::node::live;
@@ -198,4 +200,21 @@ async fn an_error_of_any_sort_fails_the_job() {
     let life = live(anyhow_result("x".into())).await;
     check(life.record.last_error.as_deref(), "anyhow::Error: invalid digit found in string");
     assert_eq!(life.do_not_retry(), None);
+}
+
+#[job(cron = "0 30 2 * * ?", zone = "Europe/Berlin", dst = "gap:skip, overlap:last")]
+async fn strict() {}
+
+#[job(cron = "0 30 2 * * ?", dst = "never")]
+async fn wrong_dst() {}
+
+#[tokio::test]
+async fn a_schedule_says_what_happens_when_the_clock_is_shifted() {
+    let node = || Ratchet::builder().store(MemoryStore::new(Arc::new(SystemClock)));
+    let ratchet = node().jobs(jobs![strict]).start().await.unwrap();
+    let all = ratchet.schedules(&RecurringFilter::default(), None, 10).await.unwrap().items;
+    let Schedule::Cron(cron) = &all[0].schedule else { panic!("{all:?}") };
+    assert_eq!(cron.dst, DstPolicy { gap: DstGap::Skip, overlap: DstOverlap::Last });
+    let refused = node().jobs(jobs![wrong_dst]).start().await.unwrap_err();
+    assert!(refused.to_string().contains("`schedule of wrong_dst: dst` is \"never\""), "{refused}");
 }

@@ -4,4 +4,6 @@ mod job_error;
 mod job_forms;
 mod node;
 #[cfg(feature = "sqlite")]
+mod rules;
+#[cfg(feature = "sqlite")]
 mod transactions;

@@ -120,6 +120,35 @@ async fn a_job_submitted_with_the_caller_s_commit_waits_for_its_signal_or_takes_
 }
 
 #[tokio::test]
+async fn a_workflow_exists_exactly_if_the_caller_commits() {
+    let (_dir, pool, ratchet) = node().await;
+    // The step that runs last is given first.
+    let flow = || {
+        let steps = ratchet.workflow().step("last", book("ok".into())).step("first", book("ok".into()));
+        steps.edge("first", "last").idempotency_key("flow:1")
+    };
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let lost = flow().submit_in(&mut tx).await.unwrap();
+    tx.rollback().await.unwrap();
+    assert_eq!(*lost.status().await.unwrap_err().kind(), ErrorKind::NotFound);
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let kept = flow().submit_in(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    let begun = std::time::Instant::now();
+    assert_eq!(kept.step::<String>("last").unwrap().result().await.unwrap(), "booked");
+    assert!(begun.elapsed() < Duration::from_secs(2), "the node looks out for it: {:?}", begun.elapsed());
+    assert_eq!((kept.graph().await.unwrap().steps.len(), bookings(&pool).await), (2, 2));
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let again = flow().submit_in(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!((again.id(), again.is_duplicate()), (kept.id(), true));
+    let circle = ratchet.workflow().step("a", book("ok".into())).step("b", book("ok".into()));
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let refused = circle.edge("a", "b").edge("b", "a").submit_in(&mut tx).await.unwrap_err();
+    assert!(matches!(refused, SubmitError::Invalid(_)), "{refused}");
+}
+
+#[tokio::test]
 async fn a_duplicate_key_does_not_abort_the_caller_s_transaction() {
     let (_dir, pool, ratchet) = node().await;
     let later = Duration::from_mins(10);

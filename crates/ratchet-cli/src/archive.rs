@@ -1,0 +1,72 @@
+//! `ratchet archive`
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use ratchet::JobState;
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::session::Session;
+use crate::times;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Move jobs to the archive that ended long ago
+    Run(Running),
+    /// Delete jobs for good that were archived long ago
+    Purge(Purge),
+}
+
+#[derive(Args)]
+pub(crate) struct Running {
+    /// Only jobs that ended longer ago than this, such as 90d
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
+    older_than: Duration,
+    /// Only jobs that ended so: succeeded, failed, canceled; all three by default
+    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = ended)]
+    state: Vec<JobState>,
+}
+
+#[derive(Args)]
+pub(crate) struct Purge {
+    /// Only jobs that were archived longer ago than this, such as 365d
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
+    older_than: Duration,
+}
+
+fn ended(text: &str) -> Result<JobState, String> {
+    let state: JobState = text.parse().map_err(|error: ratchet::InvalidInput| error.to_string())?;
+    if state.is_terminal() { Ok(state) } else { Err(format!("{state} jobs are live, and are never archived")) }
+}
+
+#[derive(Serialize)]
+struct Archived {
+    archived: u64,
+}
+
+#[derive(Serialize)]
+struct Purged {
+    purged: u64,
+}
+
+pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
+    let client = session.client().await?;
+    match command {
+        Command::Run(Running { older_than, state }) => {
+            let all = || JobState::ALL.into_iter().filter(|state| state.is_terminal()).collect();
+            let states: Vec<JobState> = if state.is_empty() { all() } else { state };
+            let mut archived = 0;
+            for state in states {
+                archived += client.archive(state, older_than).await?;
+            }
+            session.output.show(&Archived { archived }, |done| format!("archived {} jobs", done.archived))?;
+        }
+        Command::Purge(Purge { older_than }) => {
+            let purged = client.purge_archive(older_than).await?;
+            session.output.show(&Purged { purged }, |done| format!("deleted {} archived jobs", done.purged))?;
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,55 @@
+use async_trait::async_trait;
+use ratchet_core::store::ResourceStore;
+use ratchet_core::{Fence, ResourceLimit, ResourceName, ResourceRecord, StoreError};
+
+use super::{BrokenStore, Flaw};
+
+#[async_trait]
+impl ResourceStore for BrokenStore {
+    async fn declare_resource(&self, limit: &ResourceLimit) -> Result<(), StoreError> {
+        if self.has(Flaw::CodeBeatsHand) {
+            self.inner.remove_resource(&limit.name).await?;
+        }
+        self.inner.declare_resource(&self.spoilt_limit(limit)).await
+    }
+
+    async fn set_resource(&self, limit: &ResourceLimit) -> Result<(), StoreError> {
+        self.inner.set_resource(&self.spoilt_limit(limit)).await
+    }
+
+    async fn remove_resource(&self, name: &ResourceName) -> Result<bool, StoreError> {
+        if self.has(Flaw::KeepsLimits) {
+            return Ok(true);
+        }
+        self.inner.remove_resource(name).await
+    }
+
+    async fn resources(&self) -> Result<Vec<ResourceRecord>, StoreError> {
+        let mut all = self.inner.resources().await?;
+        if self.has(Flaw::HidesPermits) {
+            for record in &mut all {
+                record.in_use = 0;
+            }
+        }
+        Ok(all)
+    }
+
+    async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError> {
+        if self.has(Flaw::KeepsPermits) {
+            return Ok(());
+        }
+        self.inner.release_permits(attempts).await
+    }
+}
+
+impl BrokenStore {
+    fn spoilt_limit(&self, limit: &ResourceLimit) -> ResourceLimit {
+        let mut limit = limit.clone();
+        match self.flaw {
+            Flaw::OneTooMany => limit.max_concurrent += 1,
+            Flaw::OneTooFew => limit.max_concurrent = limit.max_concurrent.saturating_sub(1),
+            _ => {}
+        }
+        limit
+    }
+}

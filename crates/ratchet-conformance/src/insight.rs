@@ -1,0 +1,262 @@
+//! How queues are, and why a job does not run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ratchet_core::claim::{Boost, ClaimRequest};
+use ratchet_core::explain::{Explanation, Here, Reason, explain};
+use ratchet_core::flow::Join;
+use ratchet_core::insight::{COUNTED_MAX, Depth, LaneRange, QueueHealth, queue_health};
+use ratchet_core::node::{NodeRegistration, NodeVitals};
+use ratchet_core::store::{SubmitUnit, WaitingLane};
+use ratchet_core::{JobId, JobState, Kind, NewJob, NodeId, Priority, ResourceLimit, ResourceName, SignalKey};
+use serde_json::json as value;
+
+use crate::batches;
+use crate::bench::{
+    Bench, KIND, json, mins, new_job, pool, queue, registration, request, success, work, work_after, works,
+};
+use crate::signals::awaiting;
+use crate::workflows::Plan;
+
+fn in_queue(name: &str, mut job: NewJob) -> NewJob {
+    job.spec.queue = queue(name);
+    job
+}
+
+fn with_priority(priority: Priority, mut job: NewJob) -> NewJob {
+    job.spec.priority = priority;
+    job
+}
+
+fn with_resource(name: &str, mut job: NewJob) -> NewJob {
+    job.spec.resource = Some(ResourceName::new(name).unwrap());
+    job
+}
+
+fn depth(count: u64) -> Depth {
+    Depth { count, or_more: false }
+}
+
+impl Bench {
+    async fn health(&self, name: &str) -> QueueHealth {
+        let all = queue_health(&*self.store).await.unwrap();
+        all.into_iter().find(|health| health.queue.as_str() == name).expect("the queue is told of")
+    }
+
+    /// A node that says what it runs.
+    async fn serving(&self, queues: &[&str], slots: u64) -> NodeId {
+        let info = json(&value!({"kinds": [KIND], "queues": queues, "slots": slots}));
+        let node = NodeRegistration { info, ..registration("serving") };
+        self.store.register(&node).await.unwrap();
+        node.id
+    }
+
+    async fn explained(&self, id: JobId, here: &Here) -> Explanation {
+        explain(&*self.store, id, here).await.unwrap().expect("the job is there")
+    }
+}
+
+pub(crate) async fn lanes_are_told_with_their_first_job(bench: Bench) {
+    assert_eq!(bench.store.waiting_lanes().await.unwrap(), []);
+    let first = bench.submit(work()).await;
+    bench.advance(mins(1));
+    bench.submit_each(works(3)).await;
+    let later = bench.submit(with_priority(Priority::High, work_after(mins(60)))).await;
+    let other = bench.submit(in_queue("other", with_resource("printer", new_job("another")))).await;
+    let deferred = bench.running(with_priority(Priority::Critical, work())).await;
+    bench.defer(&deferred, mins(60)).await;
+    let crashed = bench.running(with_priority(Priority::Critical, work())).await;
+    bench.rescue(&crashed).await;
+    let head = async |id| bench.job(id).await.scheduled_time;
+    let lane = |priority, head| WaitingLane {
+        probation: false,
+        resource: None,
+        queue: queue("default"),
+        kind: Kind::new(KIND).unwrap(),
+        priority,
+        head,
+    };
+    let expected = [
+        lane(Priority::Normal, head(first).await),
+        lane(Priority::High, head(later).await),
+        WaitingLane {
+            resource: Some(ResourceName::new("printer").unwrap()),
+            queue: queue("other"),
+            kind: Kind::new("another").unwrap(),
+            ..lane(Priority::Normal, head(other).await)
+        },
+        WaitingLane { probation: true, ..lane(Priority::Critical, head(crashed.job.id).await) },
+    ];
+    assert_eq!(bench.store.waiting_lanes().await.unwrap(), expected);
+    let now = bench.now().await;
+    let ranges: Vec<LaneRange> = expected.iter().map(|lane| LaneRange::of(lane, None)).collect();
+    assert_eq!(bench.store.count_waiting(&ranges, 100).await.unwrap(), [4, 1, 1, 1]);
+    assert_eq!(bench.store.count_waiting(&ranges, 2).await.unwrap(), [2, 1, 1, 1], "no more are counted");
+    let soon = ratchet_core::clock::later(now, mins(1));
+    let due: Vec<LaneRange> = expected.iter().map(|lane| LaneRange::of(lane, Some(soon))).collect();
+    assert_eq!(bench.store.count_waiting(&due, 100).await.unwrap(), [4, 0, 1, 1]);
+    let before_all = LaneRange::of(&expected[0], Some(head(first).await));
+    assert_eq!(bench.store.count_waiting(&[before_all], 100).await.unwrap(), [0]);
+    assert!(bench.store.count_waiting(&[], 100).await.unwrap().is_empty());
+}
+
+pub(crate) async fn a_queues_health_says_what_waits_runs_and_ended(bench: Bench) {
+    for (index, minutes) in [10, 5, 0].into_iter().enumerate() {
+        bench.submit(in_queue("busy", work())).await;
+        bench.submit(in_queue("busy", with_priority(Priority::High, work_after(mins(600))))).await;
+        if index < 2 {
+            bench.advance(mins(minutes));
+        }
+    }
+    let busy = request(bench.node, vec![pool("busy", &[KIND])]);
+    let running = bench.claim(&ClaimRequest { limit: 1, ..busy.clone() }).await;
+    let health = bench.health("busy").await;
+    assert_eq!((health.waiting, health.running, health.paused), (depth(5), 1, false));
+    let oldest = health.oldest_wait.expect("one is due");
+    assert!(oldest >= mins(5) && oldest < mins(6), "{oldest:?}");
+    assert_eq!((health.recent.succeeded, health.recent.failed), (0, 0));
+
+    bench.succeed(&running[0]).await;
+    let failing = bench.claim(&ClaimRequest { limit: 1, ..busy }).await;
+    bench.fail(&failing[0], "boom").await;
+    bench.store.pause_queue(&queue("busy")).await.unwrap();
+    bench.store.pause_queue(&queue("idle")).await.unwrap();
+    let health = bench.health("busy").await;
+    assert_eq!((health.waiting, health.running, health.paused), (depth(4), 0, true));
+    assert_eq!((health.recent.succeeded, health.recent.failed), (1, 1));
+    // As the settlements say.
+    assert_eq!(health.recent.run.p50, Duration::from_millis(1_500));
+    assert_eq!(health.recent.wait.p99, Duration::from_millis(250));
+    assert!(health.recent.per_minute > 0.0);
+    let idle = bench.health("idle").await;
+    assert_eq!((idle.waiting, idle.oldest_wait, idle.paused), (depth(0), None, true));
+}
+
+pub(crate) async fn of_a_deep_lane_no_more_is_counted_than_matters(bench: Bench) {
+    for _ in 0..11 {
+        bench.submit_units(vec![works(1_000)]).await;
+    }
+    let health = bench.health("default").await;
+    assert_eq!(health.waiting, Depth { count: COUNTED_MAX, or_more: true });
+}
+
+pub(crate) async fn ended_jobs_are_counted_as_far_as_matters(bench: Bench) {
+    for _ in 0..3 {
+        bench.failed(work(), "boom").await;
+    }
+    let done = bench.running(work()).await;
+    bench.succeed(&done).await;
+    let count = async |state, most| bench.store.count_ended(state, most).await.unwrap();
+    assert_eq!(count(JobState::Failed, 100).await, 3);
+    assert_eq!(count(JobState::Failed, 2).await, 2);
+    assert_eq!((count(JobState::Succeeded, 100).await, count(JobState::Canceled, 100).await), (1, 0));
+}
+
+/// Every gate, in the order in which it is asked.
+pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
+    let here = Here { boost: Boost::every(mins(15)), ..Here::default() };
+    // Nobody runs anything yet.
+    let nobody = bench.submit(work()).await;
+    let no_node = |living| Reason::NoNode { kind: Kind::new(KIND).unwrap(), queue: queue("default"), living };
+    assert_eq!(bench.explained(nobody, &here).await.reasons, [no_node(1)], "the bench's node serves no queue");
+    let node = bench.serving(&["default", "paused"], 10).await;
+
+    let check = async |name: &str, id: JobId, reasons: &[Reason], here: &Here| {
+        let explained = bench.explained(id, here).await;
+        assert_eq!(explained.reasons, reasons, "{name}");
+        assert_eq!(explained.state, bench.state(id).await);
+        assert!(explained.reasons.iter().all(|reason| !reason.to_string().is_empty()));
+    };
+    check("nothing holds it up", nobody, &[], &here).await;
+    let expected = bench.explained(nobody, &here).await.expected.expect("the next claim takes it");
+    crate::bench::assert_about(expected, bench.now().await);
+
+    let refused = BTreeMap::from([(Kind::new(KIND).unwrap(), "payments".to_owned())]);
+    let open_breaker = Here { refused, ..here.clone() };
+    let breaker = Reason::Breaker { service: "payments".to_owned() };
+    check("its breaker is open", nobody, &[breaker], &open_breaker).await;
+
+    let mut pulse = bench.store.open_pulse().await.unwrap();
+    let busy = |running| NodeVitals { running, ..NodeVitals::default() };
+    assert!(pulse.beat(node, busy(10)).await.unwrap());
+    check("no free slot", nobody, &[Reason::NoSlot { nodes: 1, slots: 10 }], &here).await;
+    assert!(pulse.beat(node, busy(9)).await.unwrap());
+
+    bench.advance(mins(1));
+    let urgent = bench.submit(with_priority(Priority::High, work())).await;
+    let young = bench.submit(work()).await;
+    check("the most urgent", urgent, &[], &here).await;
+    check("one is more urgent", nobody, &[Reason::Behind { jobs: depth(1) }], &here).await;
+    check("one is more urgent, one is older", young, &[Reason::Behind { jobs: depth(2) }], &here).await;
+    bench.advance(mins(15));
+    check("all have aged alike", young, &[Reason::Behind { jobs: depth(2) }], &here).await;
+
+    let later = bench.submit(work_after(mins(60))).await;
+    let at = bench.job(later).await.scheduled_time;
+    let behind = |jobs| Reason::Behind { jobs: depth(jobs) };
+    check("its time has not come", later, &[Reason::NotDue { at }, behind(3)], &here).await;
+    for id in [urgent, nobody, young] {
+        bench.store.cancel(id).await.unwrap();
+    }
+    assert_eq!(bench.explained(later, &here).await.expected, Some(at));
+    check("it has ended", urgent, &[Reason::Ended { state: JobState::Canceled }], &here).await;
+
+    let paused = bench.submit(work()).await;
+    bench.store.pause(paused).await.unwrap();
+    check("it is paused", paused, &[Reason::Paused], &here).await;
+
+    bench.store.pause_queue(&queue("paused")).await.unwrap();
+    let held = bench.submit(in_queue("paused", work())).await;
+    check("its queue is paused", held, &[Reason::QueuePaused { queue: queue("paused") }], &here).await;
+
+    let elsewhere = bench.submit(in_queue("elsewhere", new_job("unknown"))).await;
+    let unknown = Reason::NoNode { kind: Kind::new("unknown").unwrap(), queue: queue("elsewhere"), living: 2 };
+    check("nobody knows its kind", elsewhere, &[unknown], &here).await;
+
+    let running = bench.running(work()).await;
+    let runs = Reason::Running { node: Some(bench.node), since: running.job.picked_at };
+    check("it runs", running.job.id, &[runs], &here).await;
+    bench.defer(&running, mins(30)).await;
+    let until = bench.job(running.job.id).await.deferred_until.expect("it was put off");
+    check("it was put off", running.job.id, &[Reason::PutOff { until }], &here).await;
+    assert_eq!(bench.explained(running.job.id, &here).await.expected, Some(until));
+
+    let crashed = bench.running(work()).await;
+    bench.rescue(&crashed).await;
+    let probation = Reason::Probation { crash_count: 1, ahead: depth(0) };
+    check("it is on probation", crashed.job.id, &[probation], &here).await;
+    bench.store.cancel(crashed.job.id).await.unwrap();
+
+    bench.store.set_resource(&ResourceLimit::new("printer", 1).unwrap()).await.unwrap();
+    let printing = bench.running(with_resource("printer", work())).await;
+    let waiting = bench.submit(with_resource("printer", work())).await;
+    let resource = ResourceName::new("printer").unwrap();
+    let permit = Reason::Permit { resource, in_use: 1, max_concurrent: 1 };
+    check("no permit is left", waiting, &[permit], &here).await;
+    bench.turn(&[success(&printing)], None).await;
+    check("a permit is left", waiting, &[], &here).await;
+    bench.store.cancel(waiting).await.unwrap();
+
+    let plan = Plan::join(Join::All);
+    let (parents, child) = (vec![plan.jobs[0].id, plan.jobs[1].id], plan.jobs[2].id);
+    bench.store.submit(&[plan.unit()]).await.unwrap().remove(0).unwrap();
+    check("two jobs have to end first", child, &[Reason::Dependency { jobs: parents.clone() }], &here).await;
+    let first = bench.claim_one().await;
+    bench.succeed(&first).await;
+    let left = parents.into_iter().filter(|id| *id != first.job.id).collect();
+    check("one job has to end first", child, &[Reason::Dependency { jobs: left }], &here).await;
+
+    let batch = batches::Plan::of(works(3));
+    let id = batch.parent.id;
+    let unit: SubmitUnit = batch.unit();
+    bench.store.submit(&[unit]).await.unwrap().remove(0).unwrap();
+    check("its children have to end first", id, &[Reason::Children { left: 3, open: false }], &here).await;
+
+    let approval = bench.submit(awaiting("approval", None)).await;
+    let signal = Reason::Signal { key: SignalKey::new("approval").unwrap(), expires_at: None };
+    check("a signal has to come first", approval, &[signal], &here).await;
+
+    let unknown = explain(&*bench.store, crate::bench::new_id(), &here).await.unwrap();
+    assert_eq!(unknown, None);
+}

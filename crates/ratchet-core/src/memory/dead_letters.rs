@@ -1,0 +1,91 @@
+use async_trait::async_trait;
+
+use super::query::{check_limit, passes};
+use super::{MemoryStore, Tables};
+use crate::dead_letter::{DeadLetter, DeadLetterFilter, has_failed};
+use crate::error::{ErrorKind, StoreError};
+use crate::flow::Flow;
+use crate::id::JobId;
+use crate::limits::check_retry_count;
+use crate::page::{JobCursor, JobFilter, Page};
+use crate::record::JobRecord;
+use crate::state::JobState;
+use crate::store::{DeadLetterStore, LETTERS_LOOKED_AT_MAX, RetriedAll};
+
+#[async_trait]
+impl DeadLetterStore for MemoryStore {
+    async fn dead_letters(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<DeadLetter>, StoreError> {
+        check_limit(limit)?;
+        let (tables, _) = self.open();
+        let mut items = tables.letters(filter, after, limit + 1);
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(|letter| JobCursor(letter.id));
+        Ok(Page { items, next })
+    }
+
+    async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
+        check_retry_count(limit)
+            .map_err(|problem| StoreError::new(ErrorKind::Invalid, "retry dead letters", problem.to_string()))?;
+        let (mut tables, now) = self.open();
+        let before = tables.clone();
+        let chosen = tables.letters(&filter.jobs, None, LETTERS_LOOKED_AT_MAX);
+        let mut retried = RetriedAll::default();
+        for letter in chosen.iter().filter(|letter| filter.passes(letter)).take(limit) {
+            let untold = tables.jobs.get(&letter.id).is_some_and(|job| tables.untold(job).is_some());
+            if untold || tables.batch_is_over(letter.id) {
+                retried.passed_over += 1;
+                continue;
+            }
+            match tables.retry(letter.id, now) {
+                Ok(None) => {}
+                Ok(Some(done)) => {
+                    retried.count += 1;
+                    retried.revived += done.followed.len() as u64;
+                    let can_run = done.job.state == JobState::Pending;
+                    retried.priority = retried.priority.max(can_run.then_some(done.job.spec.priority));
+                }
+                Err(error) => {
+                    *tables = before;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(retried)
+    }
+}
+
+impl Tables {
+    fn letters(&self, filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Vec<DeadLetter> {
+        if !has_failed(filter) {
+            return Vec::new();
+        }
+        let failed = self.jobs.values().rev().filter(|job| job.state == JobState::Failed);
+        failed.filter(|job| passes(filter, after, job)).filter_map(|job| self.letter(job)).take(limit).collect()
+    }
+
+    fn letter(&self, job: &JobRecord) -> Option<DeadLetter> {
+        let last = self.attempts.range((job.id, 0)..=(job.id, u64::MAX)).next_back();
+        Some(DeadLetter {
+            id: job.id,
+            kind: job.spec.kind.clone(),
+            queue: job.spec.queue.clone(),
+            error_class: last.and_then(|(_, attempt)| attempt.error_class.clone()),
+            error: job.last_error.clone().unwrap_or_default(),
+            failed_at: job.terminated_at?,
+        })
+    }
+
+    /// Whether a job is a child of a batch that counts it as failed for good.
+    fn batch_is_over(&self, id: JobId) -> bool {
+        let child = self.jobs.get(&id).filter(|job| job.flow.has(Flow::BATCH_CHILD));
+        let Some(parent) = child.and_then(|job| job.parent) else { return false };
+        let open = self.batches.get(&parent);
+        open.is_none_or(|batch| batch.completed_at.is_some() || batch.counts.is_complete())
+    }
+}

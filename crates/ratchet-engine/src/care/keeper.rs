@@ -1,0 +1,154 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ratchet_core::store::{ArchiveRequest, PurgeLog};
+use ratchet_core::{JobId, JobState, NodeId, Retention, Store, StoreError};
+
+use super::BulkEventKind;
+use super::shelve::{LINES_TOGETHER, TOGETHER};
+use super::walk::Walk;
+use crate::client::Client;
+use crate::deadline::within;
+use crate::lease::{self, KeptLease, Lease};
+use crate::pulse::Standing;
+use crate::stats::Loop;
+use crate::upkeep::Upkeep;
+
+/// How long the lease lasts if its holder dies.
+const LEASE_TTL: Duration = Duration::from_secs(30);
+/// How often the lease is renewed.
+const LEASE_EVERY: Duration = Duration::from_secs(10);
+/// The least pause between two portions, and how many times as long as the portion took it is.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_TIMES: u32 = 2;
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How often jobs are looked at again that could not go when they were passed.
+const AGAIN_EVERY: Duration = Duration::from_hours(1);
+
+/// Archives and purges in small portions, with pauses.
+pub(crate) struct Keeper {
+    store: Arc<dyn Store>,
+    client: Client,
+    lease: KeptLease,
+    retention: Retention,
+    every: Duration,
+    deadline: Duration,
+    /// The last job of each state that was looked at. Most of what came before is gone, and a database may still have to
+    /// step over it.
+    passed: [Option<JobId>; JobState::ALL.len()],
+    /// How far the purge of logs is, likewise.
+    lines: Walk,
+    /// When to look at everything from the start.
+    again: Instant,
+}
+
+/// What there is to do.
+#[derive(Debug, Clone, Copy)]
+enum Chore {
+    Archive(JobState, Duration),
+    PurgeArchive(Duration),
+    PurgeSchedules(Duration),
+    PurgeLogs(Duration),
+}
+
+impl Upkeep for Keeper {
+    const LOOP: Loop = Loop::Care;
+
+    async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
+        self.round(standing.node).await?;
+        // Spread, so that many nodes do not ask at the same moment.
+        Ok(self.every + self.every.mul_f64(fastrand::f64() / 4.0))
+    }
+}
+
+impl Keeper {
+    pub(crate) fn new(client: Client, retention: Retention, every: Duration, deadline: Duration) -> Self {
+        let store = client.store().clone();
+        let lease = Lease { store: store.clone(), name: lease::CARE, ttl: LEASE_TTL, deadline };
+        let passed = [None; JobState::ALL.len()];
+        let (lease, again) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Instant::now() + AGAIN_EVERY);
+        Self { store, client, lease, retention, every, deadline, passed, lines: Walk::new(Instant::now()), again }
+    }
+
+    fn chores(&self) -> Vec<Chore> {
+        let ended =
+            JobState::ALL.into_iter().filter_map(|state| Some(Chore::Archive(state, self.retention.of(state)?)));
+        let purges = [
+            self.retention.archive.map(Chore::PurgeArchive),
+            self.retention.schedules.map(Chore::PurgeSchedules),
+            self.retention.logs.map(Chore::PurgeLogs),
+        ];
+        ended.chain(purges.into_iter().flatten()).collect()
+    }
+
+    /// Does every chore until there is nothing more to do, unless another node does.
+    async fn round(&mut self, node: NodeId) -> Result<(), StoreError> {
+        if Instant::now() >= self.again {
+            self.passed = [None; JobState::ALL.len()];
+            self.lines = Walk::new(Instant::now());
+            self.again = Instant::now() + AGAIN_EVERY;
+        }
+        self.lines.begin(Instant::now());
+        for chore in self.chores() {
+            let mut done = 0;
+            let ended = loop {
+                if !self.lease.keep(node).await? {
+                    break false;
+                }
+                let began = Instant::now();
+                let (count, more) = self.portion(chore).await?;
+                done += count;
+                if !more {
+                    break true;
+                }
+                // At most a third of the time, whatever the database takes: who works has the rest.
+                tokio::time::sleep((began.elapsed() * PAUSE_TIMES).clamp(PAUSE_MIN, PAUSE_MAX)).await;
+            };
+            self.tell(chore, done);
+            if !ended {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// One transaction; says how many jobs or lines it was about and whether there are more.
+    async fn portion(&mut self, chore: Chore) -> Result<(u64, bool), StoreError> {
+        let full = |count: u64| (count, count >= TOGETHER as u64);
+        match chore {
+            Chore::Archive(state, age) => {
+                let passed = &mut self.passed[state as usize];
+                let request = ArchiveRequest { state, age, after: *passed, limit: TOGETHER };
+                let done = within(self.deadline, "archiving jobs", self.store.archive(&request)).await?;
+                *passed = done.last;
+                Ok((done.moved, done.more))
+            }
+            Chore::PurgeArchive(age) => {
+                let asked = self.store.purge_archive(age, TOGETHER);
+                within(self.deadline, "purging the archive", asked).await.map(full)
+            }
+            Chore::PurgeSchedules(age) => {
+                let asked = self.store.purge_schedules(age, TOGETHER);
+                within(self.deadline, "purging schedules", asked).await.map(full)
+            }
+            Chore::PurgeLogs(age) => {
+                let request = PurgeLog { age, after: self.lines.reached, limit: LINES_TOGETHER };
+                let done = within(self.deadline, "purging jobs' logs", self.store.purge_log(&request)).await?;
+                self.lines.reached = done.last;
+                Ok((done.purged, done.more))
+            }
+        }
+    }
+
+    fn tell(&self, chore: Chore, count: u64) {
+        if count > 0 {
+            tracing::debug!(?chore, count, "archived or purged");
+        }
+        self.client.tell_count(count, |count| match chore {
+            Chore::Archive(state, _) => BulkEventKind::JobsArchived { state, count },
+            Chore::PurgeArchive(_) => BulkEventKind::ArchivePurged { count },
+            Chore::PurgeSchedules(_) => BulkEventKind::SchedulesPurged { count },
+            Chore::PurgeLogs(_) => BulkEventKind::LogsPurged { lines: count },
+        });
+    }
+}

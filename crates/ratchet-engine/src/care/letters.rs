@@ -1,0 +1,76 @@
+use ratchet_core::dead_letter::Grouping;
+use ratchet_core::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
+use ratchet_core::store::{LETTERS_LOOKED_AT_MAX, RetriedAll};
+use ratchet_core::{DeadLetter, DeadLetterFilter, DeadLetterGroup, StoreError};
+use serde::Serialize;
+
+use super::BulkEventKind;
+use crate::authorizer::{Action, Target};
+use crate::caller::no_page;
+use crate::client::Client;
+
+/// Dead letters put together by why they failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DeadLetterGroups {
+    /// The groups, the largest first.
+    pub groups: Vec<DeadLetterGroup>,
+    /// How many dead letters were looked at: the newest.
+    pub looked_at: u64,
+    /// Whether those were all. If not, counts are of the newest, and a narrower filter tells more.
+    pub complete: bool,
+}
+
+impl Client {
+    /// A page of dead letters with their errors, newest first.
+    pub async fn dead_letters(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<DeadLetter>, StoreError> {
+        match self.scoped(filter) {
+            Some(filter) => self.store().dead_letters(&filter, after, limit).await,
+            None => Ok(no_page()),
+        }
+    }
+
+    /// Dead letters by why they failed: kind, class and text of the error, without numbers and ids. The newest twenty
+    /// thousand are looked at.
+    pub async fn dead_letter_groups(&self, filter: &JobFilter) -> Result<DeadLetterGroups, StoreError> {
+        let mut grouping = Grouping::default();
+        let (mut after, mut looked_at) = (None, 0);
+        loop {
+            let page = self.dead_letters(filter, after, PAGE_LIMIT_MAX).await?;
+            page.items.iter().for_each(|letter| grouping.add(letter));
+            looked_at += page.items.len();
+            after = page.next;
+            if after.is_none() || looked_at >= LETTERS_LOOKED_AT_MAX {
+                let groups = grouping.into_groups();
+                return Ok(DeadLetterGroups { groups, looked_at: looked_at as u64, complete: after.is_none() });
+            }
+        }
+    }
+
+    /// Gives up to `limit` (1 to 1,000) dead letters a new life, the newest first: all of them, or none. One event is told for all.
+    ///
+    /// Children of batches that are over are passed over.
+    ///
+    /// # Errors
+    /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if a live job holds the business key of one of them.
+    pub async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
+        let Some(jobs) = self.scoped(&filter.jobs) else { return Ok(RetriedAll::default()) };
+        let filter = &DeadLetterFilter { jobs: jobs.into_owned(), fingerprint: filter.fingerprint.clone() };
+        self.demand(Action::Retry, &Target::DeadLetters(filter))?;
+        let retried = self.store().retry_all(filter, limit).await?;
+        if retried.count > 0 {
+            let (count, revived) = (retried.count, retried.revived);
+            self.tell(BulkEventKind::JobsRetried { count, revived, filter: Box::new(filter.clone()) });
+        }
+        if let Some(priority) = retried.priority {
+            self.wake().work();
+            self.announce(priority);
+        }
+        Ok(retried)
+    }
+}

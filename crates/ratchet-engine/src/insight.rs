@@ -1,0 +1,139 @@
+//! Looking at queues and at jobs that do not run; and telling of the queues, again and again, to those who watch.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::claim::Boost;
+use ratchet_core::clock::elapsed;
+use ratchet_core::explain::{Explanation, Here, explain};
+use ratchet_core::insight::{COUNTED_MAX, LaneRange, QueueHealth, queue_health};
+use ratchet_core::{BreakerState, JobId, JobState, Kind, QueueName, Store, StoreError};
+
+use crate::authorizer::{Action, Target};
+use crate::client::Client;
+use crate::deadline::within;
+use crate::metrics::{Meter, names};
+use crate::pulse::Standing;
+use crate::ratchet::Ratchet;
+use crate::stats::Loop;
+use crate::upkeep::{Upkeep, spread};
+
+impl Client {
+    /// How every queue is: what waits and for how long, what runs, and how it went lately. It costs as much with ten million
+    /// jobs as with a thousand.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn queue_health(&self) -> Result<Vec<QueueHealth>, StoreError> {
+        self.demand(Action::Read, &Target::Queues)?;
+        queue_health(&**self.store()).await
+    }
+
+    /// Why a job does not run now: everything that holds it up, in the order in which a node asks; `None` if there is no such
+    /// job. A [node](Ratchet::explain) knows besides which of its circuit breakers are open.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    ///
+    /// ```
+    /// # use ratchet_core::MemoryStore;
+    /// # use ratchet_engine::{Client, Failure, Job, JobContext};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Greet;
+    /// # impl Job for Greet {
+    /// #     const KIND: &'static str = "greet";
+    /// #     type Output = ();
+    /// #     async fn run(self, _: JobContext) -> Result<(), Failure> { Ok(()) }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = Client::new(MemoryStore::manual().0);
+    /// let job = client.enqueue(Greet).submit().await?;
+    /// let explanation = client.explain(job.id()).await?.expect("it is there");
+    /// let why = explanation.reasons[0].to_string();
+    /// assert_eq!(why, "no node lives; start one that runs greet in queue default");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, StoreError> {
+        if !self.may(Action::Read, id).await? {
+            return Ok(None);
+        }
+        explain(&**self.store(), id, &Here::default()).await
+    }
+}
+
+impl Ratchet {
+    /// Why a job does not run now, as [`Client::explain`] tells it, with what this node knows: its ageing, and its open circuit
+    /// breakers.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, StoreError> {
+        let open = self.services().into_iter().filter(|service| service.state == BreakerState::Open);
+        let open: BTreeSet<String> = open.map(|service| service.service).collect();
+        let refused = self.kinds().filter(|(_, service)| open.contains(&**service));
+        let refused = refused.map(|(kind, service)| (kind.clone(), service.to_string())).collect();
+        explain(&**self.store(), id, &Here { boost: self.boost(), refused }).await
+    }
+}
+
+/// What a node knows of itself that explanations need.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) boost: Boost,
+    /// Kinds and the services that they call.
+    pub(crate) kinds: Vec<(Kind, Arc<str>)>,
+}
+
+/// Tells how deep the queues are.
+pub(crate) struct Gauges {
+    store: Arc<dyn Store>,
+    meter: Meter,
+    every: Duration,
+    deadline: Duration,
+    /// Queues that were told of: one that is empty now has to be told so.
+    told: BTreeSet<QueueName>,
+}
+
+impl Gauges {
+    pub(crate) fn new(store: Arc<dyn Store>, meter: Meter, every: Duration, deadline: Duration) -> Self {
+        Self { store, meter, every, deadline, told: BTreeSet::new() }
+    }
+
+    async fn tell(&mut self) -> Result<(), StoreError> {
+        let lanes = self.store.waiting_lanes().await?;
+        let ranges: Vec<LaneRange> = lanes.iter().map(|lane| LaneRange::of(lane, None)).collect();
+        let counts = self.store.count_waiting(&ranges, COUNTED_MAX).await?;
+        let dead_letters = self.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
+        let now = self.store.database_time().await?;
+        self.told.extend(lanes.iter().map(|lane| lane.queue.clone()));
+        for queue in &self.told {
+            let of_queue = || lanes.iter().zip(&counts).filter(|(lane, _)| lane.queue == *queue);
+            let depth: u64 = of_queue().map(|(_, count)| count).sum();
+            let due = of_queue().map(|(lane, _)| lane.head).filter(|head| *head <= now);
+            let oldest = due.map(|head| elapsed(head, now)).max().unwrap_or_default();
+            let labels = [("queue", queue.as_str())];
+            self.meter.gauge(names::QUEUE_DEPTH, &labels, number(depth));
+            self.meter.gauge(names::QUEUE_OLDEST, &labels, oldest.as_secs_f64());
+        }
+        self.meter.gauge(names::DEAD_LETTERS, &[], number(dead_letters));
+        Ok(())
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts end long before that")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+impl Upkeep for Gauges {
+    const LOOP: Loop = Loop::Gauges;
+
+    async fn look(&mut self, _standing: &Standing) -> Result<Duration, StoreError> {
+        let (deadline, every) = (self.deadline, self.every);
+        within(deadline, "looking at the queues", self.tell()).await?;
+        Ok(spread(every))
+    }
+}

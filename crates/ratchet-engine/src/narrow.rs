@@ -1,0 +1,76 @@
+//! Which kinds a claim asks for now: those whose services admit jobs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::Kind;
+use ratchet_core::breaker::Admission;
+
+use crate::registry::Registry;
+use crate::resilience::Guarded;
+
+/// How soon a service that is being tried is asked for again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// Narrows what one claim asks for.
+pub(crate) struct Narrow<'a> {
+    registry: &'a Registry,
+    resilience: &'a Guarded,
+    /// Whether this claim asks for trials: every other one does, because slots that are kept for trials are lost to others
+    /// while there is nothing to try.
+    tries: bool,
+    /// Trials of a service that this claim asks for already, in another pool.
+    asked: HashMap<Arc<str>, usize>,
+    /// When something that is left out may be asked for again.
+    again: Option<Duration>,
+}
+
+/// What is left of the kinds of a pool.
+pub(crate) struct Narrowed {
+    /// Those that may take all free slots.
+    pub(crate) kinds: Arc<[Kind]>,
+    /// Those that may take so many.
+    pub(crate) trials: Vec<(Kind, usize)>,
+}
+
+impl<'a> Narrow<'a> {
+    pub(crate) fn new(registry: &'a Registry, resilience: &'a Guarded, tries: bool) -> Self {
+        Self { registry, resilience, tries, asked: HashMap::new(), again: None }
+    }
+
+    /// When to look again, because something was left out.
+    pub(crate) fn again(&self) -> Option<Duration> {
+        self.again
+    }
+
+    pub(crate) fn narrow(&mut self, kinds: &Arc<[Kind]>, free: usize) -> Narrowed {
+        let mut left = Vec::new();
+        let mut trials = Vec::new();
+        let mut kept = 0;
+        for kind in kinds.iter() {
+            let service = self.registry.get(kind).and_then(|entry| entry.service.as_ref());
+            match service.map(|service| (service, self.resilience.admits(service))) {
+                None | Some((_, Admission::All)) => left.push(kind.clone()),
+                Some((_, Admission::None(wait))) => self.look_again(wait),
+                Some((service, Admission::AtMost(most))) => {
+                    self.look_again(Some(if self.tries { TRY_AGAIN } else { Duration::ZERO }));
+                    let asked = self.asked.entry(service.clone()).or_default();
+                    let room = most.saturating_sub(*asked).min(free - kept);
+                    if self.tries && room > 0 {
+                        *asked += room;
+                        kept += room;
+                        trials.push((kind.clone(), room));
+                    }
+                }
+            }
+        }
+        let kinds = if left.len() == kinds.len() { kinds.clone() } else { left.into() };
+        Narrowed { kinds, trials }
+    }
+
+    fn look_again(&mut self, wait: Option<Duration>) {
+        // Without a time it is somebody's word that counts, and resetting wakes the pump.
+        self.again = self.again.into_iter().chain(wait).min();
+    }
+}

@@ -1,0 +1,319 @@
+//! Leaving a service alone while it fails.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ratchet_core::breaker::{Admission, Breaker, BreakerConfig, BreakerState, CallEnd, Ticket};
+use tokio::time::Instant;
+
+use crate::metrics::{Meter, names};
+
+/// Decides whether the jobs of a service run now.
+///
+/// A service is what a job calls: `#[job(service = "payments")]`, or the job's kind if it names none. Kinds of a service
+/// that admits nothing are not claimed, so that their jobs cost nothing while they wait; jobs that were claimed already
+/// go back without an attempt consumed. The engine calls this for every claim and every job: it should be quick.
+///
+/// The built-in strategy is [`CircuitBreakers`]; [`AlwaysAdmit`] turns it off.
+pub trait ResilienceStrategy: Send + Sync + 'static {
+    /// How many jobs of this service may be claimed now.
+    fn admits(&self, service: &str) -> Admission;
+
+    /// A job of this service is about to run. Refused with a delay, it goes back for about so long.
+    fn enter(&self, service: &str) -> Result<Ticket, Duration>;
+
+    /// The job that entered with this ticket has ended.
+    fn leave(&self, service: &str, ticket: Ticket, end: CallEnd);
+
+    /// What there is to tell of the services.
+    fn services(&self) -> Vec<ServiceState> {
+        Vec::new()
+    }
+
+    /// Admits nothing until [`reset`](Self::reset).
+    fn open(&self, _service: &str) {}
+
+    /// Begins anew, admitting all.
+    fn reset(&self, _service: &str) {}
+}
+
+/// How a service stands, on one node.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ServiceState {
+    /// Its name.
+    pub service: String,
+    /// Where its breaker stands.
+    pub state: BreakerState,
+    /// The share of failed calls among the last ones, while calls go through.
+    pub failure_rate: Option<f64>,
+    /// How long until it is tried again, if it is open and nobody opened it by hand.
+    pub opens_in: Option<Duration>,
+}
+
+/// Runs everything, whatever fails.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AlwaysAdmit;
+
+impl ResilienceStrategy for AlwaysAdmit {
+    fn admits(&self, _service: &str) -> Admission {
+        Admission::All
+    }
+
+    fn enter(&self, _service: &str) -> Result<Ticket, Duration> {
+        Ok(Ticket(0))
+    }
+
+    fn leave(&self, _service: &str, _ticket: Ticket, _end: CallEnd) {}
+}
+
+/// A circuit breaker for each service, in this node's memory.
+///
+/// Nodes judge apart: each has its own network and its own luck, and nothing has to be written to open a breaker.
+#[derive(Debug)]
+pub struct CircuitBreakers {
+    default: BreakerConfig,
+    configured: BTreeMap<String, BreakerConfig>,
+    began: Instant,
+    breakers: Mutex<Breakers>,
+    meter: Meter,
+}
+
+#[derive(Debug, Default)]
+struct Breakers {
+    by_service: HashMap<String, Used>,
+    swept: Duration,
+}
+
+#[derive(Debug)]
+struct Used {
+    breaker: Breaker,
+    last: Duration,
+}
+
+/// A closed breaker that nobody used for so long is forgotten.
+const IDLE_MAX: Duration = Duration::from_mins(10);
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
+
+impl Default for CircuitBreakers {
+    fn default() -> Self {
+        Self::new(BreakerConfig::DEFAULT)
+    }
+}
+
+impl CircuitBreakers {
+    /// Breakers of this configuration.
+    pub fn new(default: BreakerConfig) -> Self {
+        Self {
+            default,
+            configured: BTreeMap::new(),
+            began: Instant::now(),
+            breakers: Mutex::default(),
+            meter: Meter::default(),
+        }
+    }
+
+    /// Another configuration for one service.
+    #[must_use]
+    pub fn with(mut self, service: impl Into<String>, config: BreakerConfig) -> Self {
+        self.configured.insert(service.into(), config);
+        self
+    }
+
+    pub(crate) fn configurations(&self) -> impl Iterator<Item = &BreakerConfig> {
+        self.configured.values().chain([&self.default])
+    }
+
+    /// What a kind asks for, unless the service was configured already.
+    pub(crate) fn with_profile(&mut self, service: &str, config: BreakerConfig) {
+        self.configured.entry(service.to_owned()).or_insert(config);
+    }
+
+    pub(crate) fn tell(&mut self, meter: Meter) {
+        self.meter = meter;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Breakers> {
+        self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes a service's breaker, and says so if it now stands elsewhere.
+    fn change<T>(&self, service: &str, change: impl FnOnce(&mut Breaker, Duration) -> T) -> T {
+        let now = self.began.elapsed();
+        let mut breakers = self.lock();
+        if now >= breakers.swept + SWEEP_EVERY {
+            breakers.swept = now;
+            let in_use =
+                |used: &mut Used| used.last + IDLE_MAX > now || used.breaker.state(now) != BreakerState::Closed;
+            breakers.by_service.retain(|_, used| in_use(used));
+        }
+        if !breakers.by_service.contains_key(service) {
+            let config = self.configured.get(service).unwrap_or(&self.default);
+            breakers.by_service.insert(service.to_owned(), Used { breaker: Breaker::new(*config), last: now });
+        }
+        let used = breakers.by_service.get_mut(service).expect("it was just put there");
+        used.last = now;
+        let before = used.breaker.state(now);
+        let changed = change(&mut used.breaker, now);
+        let after = used.breaker.state(now);
+        drop(breakers);
+        if before != after {
+            self.meter.gauge(names::BREAKER, &[("service", service)], figure(after));
+        }
+        match (before, after) {
+            (before, after) if before == after => {}
+            (_, BreakerState::Open) => tracing::warn!(service, "a circuit breaker opened: its jobs wait"),
+            (_, BreakerState::HalfOpen) => tracing::info!(service, "a circuit breaker tries its service"),
+            (_, BreakerState::Closed) => tracing::info!(service, "a circuit breaker closed: its jobs run again"),
+        }
+        changed
+    }
+}
+
+fn figure(state: BreakerState) -> f64 {
+    match state {
+        BreakerState::Closed => 0.0,
+        BreakerState::HalfOpen => 1.0,
+        BreakerState::Open => 2.0,
+    }
+}
+
+impl ResilienceStrategy for CircuitBreakers {
+    fn admits(&self, service: &str) -> Admission {
+        let now = self.began.elapsed();
+        self.lock().by_service.get(service).map_or(Admission::All, |used| used.breaker.admits(now))
+    }
+
+    fn enter(&self, service: &str) -> Result<Ticket, Duration> {
+        self.change(service, Breaker::enter)
+    }
+
+    fn leave(&self, service: &str, ticket: Ticket, end: CallEnd) {
+        self.change(service, |breaker, now| breaker.leave(ticket, end, now));
+    }
+
+    fn services(&self) -> Vec<ServiceState> {
+        let now = self.began.elapsed();
+        let breakers = self.lock();
+        let state = |(service, used): (&String, &Used)| ServiceState {
+            service: service.clone(),
+            state: used.breaker.state(now),
+            failure_rate: used.breaker.failure_rate(),
+            opens_in: match used.breaker.admits(now) {
+                Admission::None(wait) => wait,
+                Admission::All | Admission::AtMost(_) => None,
+            },
+        };
+        let mut services: Vec<_> = breakers.by_service.iter().map(state).collect();
+        services.sort_by(|one, other| one.service.cmp(&other.service));
+        services
+    }
+
+    fn open(&self, service: &str) {
+        self.change(service, |breaker, _| breaker.open());
+    }
+
+    fn reset(&self, service: &str) {
+        self.change(service, |breaker, _| breaker.reset());
+    }
+}
+
+/// The strategy may be the user's: a panic costs its opinion, not the node.
+#[derive(Clone)]
+pub(crate) struct Guarded(pub(crate) Arc<dyn ResilienceStrategy>);
+
+impl Guarded {
+    pub(crate) fn admits(&self, service: &str) -> Admission {
+        self.ask(Admission::All, |strategy| strategy.admits(service))
+    }
+
+    /// Begins a call; it ends at the latest when the answer is dropped.
+    pub(crate) fn enter(&self, service: &Arc<str>) -> Result<Call, Duration> {
+        let ticket = self.ask(Ok(Ticket(0)), |strategy| strategy.enter(service))?;
+        Ok(Call { strategy: self.clone(), service: service.clone(), ticket, ended: false })
+    }
+
+    pub(crate) fn ask<T>(&self, otherwise: T, ask: impl FnOnce(&dyn ResilienceStrategy) -> T) -> T {
+        catch_unwind(AssertUnwindSafe(|| ask(&*self.0))).unwrap_or_else(|_| {
+            tracing::error!("the resilience strategy panicked; the job runs as if there were none");
+            otherwise
+        })
+    }
+}
+
+/// One call of a service.
+pub(crate) struct Call {
+    strategy: Guarded,
+    service: Arc<str>,
+    ticket: Ticket,
+    ended: bool,
+}
+
+impl Call {
+    pub(crate) fn end(mut self, end: CallEnd) {
+        self.leave(end);
+    }
+
+    fn leave(&mut self, end: CallEnd) {
+        if !std::mem::replace(&mut self.ended, true) {
+            let (service, ticket) = (&self.service, self.ticket);
+            self.strategy.ask((), |strategy| strategy.leave(service, ticket, end));
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        // A task that was aborted tells nothing of the service, but its trial must not be lost.
+        self.leave(CallEnd::Neutral);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fail(breakers: &CircuitBreakers, service: &str, times: usize) {
+        for _ in 0..times {
+            let ticket = breakers.enter(service).unwrap();
+            breakers.leave(service, ticket, CallEnd::Failed);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn breakers_that_nobody_uses_are_forgotten_unless_they_are_open() {
+        let breakers = CircuitBreakers::default();
+        fail(&breakers, "quiet", 1);
+        breakers.open("shut");
+        tokio::time::advance(IDLE_MAX + SWEEP_EVERY).await;
+        fail(&breakers, "busy", 1);
+        let names: Vec<_> = breakers.services().into_iter().map(|one| one.service).collect();
+        assert_eq!(names, ["busy", "shut"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_service_has_its_own_breaker_and_configuration() {
+        let breakers = CircuitBreakers::default().with("quick", BreakerConfig::FAST);
+        fail(&breakers, "quick", 3);
+        fail(&breakers, "plain", 3);
+        assert_eq!(breakers.admits("quick"), Admission::None(Some(Duration::from_secs(10))));
+        assert_eq!(breakers.admits("plain"), Admission::All, "its minimum is five calls");
+        assert_eq!(breakers.admits("never called"), Admission::All);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(breakers.admits("quick"), Admission::AtMost(2));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_dropped_gives_its_trial_back() {
+        let breakers = Arc::new(CircuitBreakers::new(BreakerConfig::FAST.open_for(Duration::from_millis(1))));
+        fail(&breakers, "s", 3);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let guarded = Guarded(breakers.clone());
+        let trials = [guarded.enter(&"s".into()).ok().unwrap(), guarded.enter(&"s".into()).ok().unwrap()];
+        assert_eq!(breakers.admits("s"), Admission::AtMost(0));
+        drop(trials);
+        assert_eq!(breakers.admits("s"), Admission::AtMost(2));
+    }
+}

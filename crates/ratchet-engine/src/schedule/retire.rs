@@ -1,0 +1,192 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use ratchet_core::node::NodeRecord;
+use ratchet_core::recurring::{ArchiveReason, RecurringFilter, RecurringRecord};
+use ratchet_core::{JobId, NodeId, StoreError};
+use tokio::time::Instant;
+
+use crate::client::Client;
+use crate::deadline::within;
+use crate::events::JobEventKind;
+use crate::lease::Lease;
+
+/// Ends declared schedules that no live node declares any more.
+///
+/// A node says in its registration what it declares. One that is away for a while, because it is restarted, suspended or cut
+/// off, is to find its schedules when it is back: a schedule is retired only after this node has seen nobody declare it,
+/// look after look, for [`RETIRE_AFTER`].
+pub(super) struct Retirement {
+    client: Client,
+    lease: Lease,
+    deadline: Duration,
+    next: Instant,
+    /// Schedules that nobody declares, and since when.
+    unwanted: BTreeMap<JobId, Instant>,
+}
+
+const LOOK_EVERY: Duration = Duration::from_mins(1);
+const RETIRE_AFTER: Duration = Duration::from_mins(10);
+const TOGETHER: usize = 100;
+
+impl Retirement {
+    pub(super) fn new(client: Client, lease: Lease, deadline: Duration) -> Self {
+        Self { client, lease, deadline, next: Instant::now() + LOOK_EVERY, unwanted: BTreeMap::new() }
+    }
+
+    /// Looks, if it is time to.
+    pub(super) async fn look(&mut self, node: NodeId) -> Result<(), StoreError> {
+        let now = Instant::now();
+        if now < self.next {
+            return Ok(());
+        }
+        self.next = now + LOOK_EVERY;
+        let unwanted = self.unwanted().await?;
+        let since = |id: &JobId| self.unwanted.get(id).copied().unwrap_or(now);
+        self.unwanted = unwanted.iter().map(|one| (one.id, since(&one.id))).collect();
+        let over = |one: &&RecurringRecord| now - self.unwanted[&one.id] >= RETIRE_AFTER;
+        let over: Vec<_> = unwanted.iter().filter(over).collect();
+        if over.is_empty() || !self.lease.hold(node).await? {
+            return Ok(());
+        }
+        for one in over {
+            // A node that comes back at this moment has declared it just now, and then it stays.
+            let store = self.client.store();
+            let asked = store.cancel_recurring(one.id, ArchiveReason::Retired, Some(RETIRE_AFTER));
+            if within(self.deadline, "retiring a schedule", asked).await? {
+                tracing::info!(schedule = %one.id, job.kind = %one.spec.kind, "no live node declares this schedule any more: retired");
+                self.client.publish_schedule(one, JobEventKind::ScheduleRetired);
+            }
+        }
+        Ok(())
+    }
+
+    /// Declared schedules that no live node declares.
+    async fn unwanted(&self) -> Result<Vec<RecurringRecord>, StoreError> {
+        let store = self.client.store();
+        let filter = RecurringFilter { declared: Some(true), ..RecurringFilter::default() };
+        let mut declared = Vec::new();
+        let mut after = None;
+        loop {
+            let asked = store.list_recurring(&filter, after, TOGETHER);
+            let page = within(self.deadline, "looking for declared schedules", asked).await?;
+            declared.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        // After the schedules: who declares one has registered before.
+        let nodes = within(self.deadline, "reading nodes", store.nodes()).await?;
+        let wanted: BTreeSet<JobId> =
+            nodes.iter().filter(|node| node.dead_at.is_none()).flat_map(declared_by).collect();
+        declared.retain(|one| !wanted.contains(&one.id));
+        Ok(declared)
+    }
+}
+
+/// The schedules that a node declares, by its registration.
+fn declared_by(node: &NodeRecord) -> Vec<JobId> {
+    #[derive(serde::Deserialize, Default)]
+    struct Info {
+        #[serde(default)]
+        schedules: Vec<JobId>,
+    }
+    node.info.decode::<Info>().unwrap_or_default().schedules
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ratchet_core::node::NodeRegistration;
+    use ratchet_core::store::{ClusterStore as _, RecurringStore as _};
+    use ratchet_core::{JsonText, ManualClock, MemoryStore, NodeName, Timestamp};
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+    use crate::{Failure, Job, JobContext, Scheduled, lease, new_node_id};
+
+    #[derive(Serialize, Deserialize)]
+    struct Nightly;
+
+    impl Job for Nightly {
+        const KIND: &'static str = "nightly";
+        type Output = ();
+        async fn run(self, _ctx: JobContext) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    struct Cluster {
+        clock: Arc<ManualClock>,
+        store: MemoryStore,
+        schedule: JobId,
+        retirement: Retirement,
+    }
+
+    impl Cluster {
+        async fn new() -> Self {
+            let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
+            let store = MemoryStore::new(clock.clone());
+            let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_recurring(Timestamp::UNIX_EPOCH).unwrap();
+            store.declare_recurring(&new).await.unwrap();
+            let client = Client::new(store.clone());
+            let deadline = Duration::from_secs(5);
+            let shared = client.store().clone();
+            let lease = Lease { store: shared, name: lease::SCHEDULES, ttl: Duration::from_secs(10), deadline };
+            let retirement = Retirement::new(client, lease, deadline);
+            Self { clock, store, schedule: new.id, retirement }
+        }
+
+        /// A node that declares the schedule.
+        async fn node(&self) -> NodeId {
+            let info = serde_json::json!({ "schedules": [self.schedule] });
+            let info = JsonText::encode("info", &info, 1_000).unwrap();
+            let node = NodeRegistration { id: new_node_id(), name: NodeName::new("declares").unwrap(), info };
+            self.store.register(&node).await.unwrap();
+            node.id
+        }
+
+        /// Lets so many minutes pass, with a look in each; says whether the schedule is still there.
+        async fn stays(&mut self, minutes: u32) -> bool {
+            let observer = new_node_id();
+            for _ in 0..minutes {
+                self.clock.advance(Duration::from_mins(1));
+                tokio::time::advance(Duration::from_mins(1)).await;
+                self.retirement.look(observer).await.unwrap();
+            }
+            !self.store.find_recurring(&[self.schedule]).await.unwrap().is_empty()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_schedule_is_retired_when_nobody_has_declared_it_for_ten_minutes() {
+        let mut cluster = Cluster::new().await;
+        let node = cluster.node().await;
+        assert!(cluster.stays(60).await, "a live node declares it");
+        cluster.store.deregister(node).await.unwrap();
+        assert!(cluster.stays(10).await);
+        assert!(!cluster.stays(1).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_schedule_waits_for_a_node_that_is_away_for_minutes() {
+        let mut cluster = Cluster::new().await;
+        for _ in 0..5 {
+            let node = cluster.node().await;
+            assert!(cluster.stays(3).await);
+            cluster.store.deregister(node).await.unwrap();
+            assert!(cluster.stays(8).await, "the minutes of earlier absences do not add up");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_schedule_that_was_declared_a_moment_ago_stays() {
+        let mut cluster = Cluster::new().await;
+        assert!(cluster.stays(10).await);
+        let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_recurring(Timestamp::UNIX_EPOCH).unwrap();
+        cluster.store.declare_recurring(&new).await.unwrap();
+        assert!(cluster.stays(5).await, "as a node does that was not registered at the last look");
+    }
+}

@@ -1,0 +1,276 @@
+//! Setting a node running.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use ratchet_core::breaker::BreakerConfig;
+use ratchet_core::node::NodeRegistration;
+use ratchet_core::recurring::NewRecurring;
+use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, StoreError};
+use tokio::sync::watch;
+
+use crate::batch::Canceler;
+use crate::builder::RatchetBuilder;
+use crate::bus::listen;
+use crate::care::Keeper;
+use crate::client::Client;
+use crate::config::Config;
+use crate::deadline::within;
+use crate::failure::BoxError;
+use crate::gate::gates;
+use crate::hooks::Hooks;
+use crate::insight::{Gauges, Known};
+use crate::job_log::{LogQueue, LogWriter, StoreSink};
+use crate::metrics::Meter;
+use crate::policy::PolicyRefusal;
+use crate::pulse::{Pulse, PulseConfig, Standing};
+use crate::pump::{Pump, PumpParts};
+use crate::ratchet::{Draining, Ratchet, Tasks};
+use crate::registry::{Registration, Registry};
+use crate::rescue::Rescuer;
+use crate::resilience::Guarded;
+use crate::resources::declare_resources;
+use crate::run::Runner;
+use crate::schedule::{Declarations, Firer};
+use crate::signal_limit::SignalLimit;
+use crate::stats::Counters;
+use crate::upkeep::{Upkeep, supervised};
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An option is out of bounds.
+    #[error("the node's configuration was refused: {0}")]
+    Invalid(#[from] InvalidInput),
+    /// The builder has no store.
+    #[error("no store was given; add .store(…), for instance SqliteStore::open(\"jobs.db\").await?")]
+    NoStore,
+    /// Nothing is registered, so the node could run nothing.
+    #[error("no job is registered; add .jobs(jobs![…]), or use Ratchet::client(store) to submit only")]
+    NoJobs,
+    /// Two handlers have the same kind.
+    #[error("the kind {kind} is registered twice; every handler needs a kind of its own")]
+    DuplicateKind {
+        /// The kind.
+        kind: Kind,
+    },
+    /// A handler needs state that the builder lacks.
+    #[error("the handler of {kind} needs a State<{type_name}>; add .state(…) with a value of that type")]
+    MissingState {
+        /// The kind.
+        kind: Kind,
+        /// The type.
+        type_name: &'static str,
+    },
+    /// The job policy refuses a schedule that a registered kind declares.
+    #[error("the job policy refused a declared schedule: {0}")]
+    Refused(#[from] PolicyRefusal),
+    /// A lifecycle hook refused.
+    #[error("a lifecycle hook refused the start")]
+    Hook(#[source] BoxError),
+    /// The store could not take the node in.
+    #[error("the node could not register")]
+    Store(#[from] StoreError),
+}
+
+impl RatchetBuilder {
+    /// Registers the node and sets it running.
+    ///
+    /// # Errors
+    /// [`StartError`] names what is missing or refused; nothing is left behind then.
+    pub async fn start(self) -> Result<Ratchet, StartError> {
+        let Self {
+            store, registrations, states, mut config, queues, identity, hooks, listeners, bulk_listeners, ..
+        } = self;
+        let store = store.ok_or(StartError::NoStore)?;
+        for (queue, slots) in queues {
+            config.queues.insert(QueueName::new(queue)?, slots);
+        }
+        config.check()?;
+        let mut schedules = Vec::new();
+        for scheduled in registrations.iter().filter_map(Registration::schedule) {
+            schedules.push(scheduled.clone().into_recurring(self.clock.now())?);
+        }
+        let mut breakers = self.breakers;
+        for (service, config) in registrations.iter().filter_map(Registration::breaker) {
+            breakers.with_profile(service, config);
+        }
+        breakers.configurations().try_for_each(BreakerConfig::check)?;
+        let resources = self.resources.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let registry = Registry::build(registrations, &states)?;
+        if registry.is_empty() {
+            return Err(StartError::NoJobs);
+        }
+        let name = identity.node_name()?;
+        let meter = Meter::new(self.metrics);
+        breakers.tell(meter.clone());
+        let counters = Arc::new(Counters::new(meter.clone()));
+        let coordinator = self.coordinator.or_else(|| store.coordinator());
+        let rules = self.rules;
+        rules.admit_declared(&schedules)?;
+        let client = Client::over(store.clone(), self.clock.clone(), coordinator, meter).under(rules.clone());
+        if let Some(capture) = self.trace_capture {
+            client.capture_traces(capture);
+        }
+        let resilience = Guarded(self.resilience.unwrap_or_else(|| Arc::new(breakers)));
+        let runner = Runner {
+            registry,
+            gates: gates(&rules),
+            executor: self.executor,
+            resilience: resilience.clone(),
+            retry_policy: self.retry_policy,
+            sanitizer: self.sanitizer,
+            cancel_grace: config.cancel_grace,
+        };
+        let kinds = runner.registry.own().filter_map(|(kind, entry)| Some((kind.clone(), entry.service.clone()?)));
+        let known = Known { boost: config.boost, kinds: kinds.collect() };
+        let info = node_info(&runner.registry, &config, &schedules)?;
+        let registration = NodeRegistration { id: client.origin(), name, info };
+
+        let hooks = Hooks(hooks);
+        hooks.before_start().await?;
+        let pulse = Pulse::start(PulseConfig {
+            store: store.clone(),
+            registration: registration.clone(),
+            heartbeat: config.heartbeat,
+            grace: config.grace,
+            deadline: config.store_deadline,
+            clock: self.clock.clone(),
+            counters: counters.clone(),
+        })
+        .await;
+        let pulse = match pulse {
+            Ok(pulse) => pulse,
+            Err(error) => {
+                hooks.after_stop().await;
+                return Err(error.into());
+            }
+        };
+        // After the node is registered: others see by that who counts on a schedule.
+        let declared = async {
+            declare_resources(&*store, &resources, config.store_deadline).await?;
+            Declarations::declare(store.clone(), schedules, registration.id, config.store_deadline).await
+        };
+        let declarations = match declared.await {
+            Ok(declarations) => declarations,
+            Err(error) => {
+                pulse.stop().await;
+                hooks.after_stop().await;
+                return Err(error.into());
+            }
+        };
+        let (node, present) = watch::channel(registration.id);
+        client.belongs_to(present);
+        let (drain, draining) = watch::channel::<Option<Instant>>(None);
+        let mut tasks = Tasks::default();
+        for listener in listeners {
+            tasks.listeners.spawn(listen(client.events(), listener, tasks.stop_listening.clone()));
+        }
+        for listener in bulk_listeners {
+            tasks.listeners.spawn(listen(client.bulk_events(), listener, tasks.stop_listening.clone()));
+        }
+        let mut standing = pulse.standing.clone();
+        tasks.side.spawn(async move {
+            while standing.changed().await.is_ok() {
+                node.send_replace(standing.borrow().node);
+            }
+        });
+        let (scan, deadline) = (config.scan, config.store_deadline);
+        let rescuer = Rescuer {
+            store: store.clone(),
+            client: client.clone(),
+            scan,
+            grace: config.grace,
+            deadline,
+            counters: counters.clone(),
+        };
+        let firer = Firer::new(client.clone(), declarations, deadline);
+        let signals = SignalLimit::new(client.clone(), scan, deadline);
+        let canceler = Canceler::new(client.clone(), scan, deadline);
+        let side = Side { standing: pulse.standing.clone(), counters: counters.clone(), clock: self.clock };
+        side.spawn(&mut tasks, rescuer);
+        side.spawn(&mut tasks, firer);
+        side.spawn(&mut tasks, signals);
+        side.spawn(&mut tasks, canceler);
+        if !config.retention.keeps_everything() {
+            side.spawn(&mut tasks, Keeper::new(client.clone(), config.retention, config.care, deadline));
+        }
+        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges, deadline));
+        let logs = LogQueue::new(config.job_logs, counters.clone());
+        let sink = self.job_log_sink.unwrap_or_else(|| Arc::new(StoreSink(store.clone())));
+        let writer = LogWriter { queue: logs.clone(), sink, deadline };
+        tasks.log_writer.spawn(writer.run());
+        tasks.logs = Some(logs.clone());
+        let woken = client.clone();
+        tasks.watch = store.watch(Box::new(move || woken.wake().work()));
+        let woken = client.clone();
+        let hints = counters.clone();
+        let heard = move |_: &Hint| {
+            hints.hints.add(1);
+            woken.wake().work();
+        };
+        tasks.hints = client.coordinator().map(|coordinator| coordinator.listen(client.origin(), Box::new(heard)));
+        let (drain_timeout, store_deadline) = (config.drain, config.store_deadline);
+        let pump = Pump::new(PumpParts {
+            store: store.clone(),
+            client: client.clone(),
+            runner,
+            states: Arc::new(states),
+            logs,
+            config,
+            counters: counters.clone(),
+            strategy: self.strategy,
+            standing: pulse.standing.clone(),
+            drain: draining,
+        });
+        let (stop_pulse, standing) = (pulse.stopper(), pulse.standing.clone());
+        let pump_handle = tasks.pump.spawn(async move {
+            if AssertUnwindSafe(pump.run()).catch_unwind().await.is_ok() {
+                return;
+            }
+            // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued.
+            tracing::error!("the pump panicked: this node stops, and others take its jobs");
+            stop_pulse();
+            let node = standing.borrow().node;
+            if let Err(error) = within(store_deadline, "leaving the cluster", store.deregister(node)).await {
+                tracing::error!(error = &error as &dyn std::error::Error, "leaving the cluster failed");
+            }
+        });
+        tasks.pump_handle = Some(pump_handle);
+        tracing::info!(node = %registration.id, name = %registration.name, "node started");
+        hooks.after_start().await;
+        let draining = Draining { drain, drain_timeout, store_deadline };
+        Ok(Ratchet::new(client, counters, (resilience, known), tasks, pulse, draining, hooks))
+    }
+}
+
+/// What others can read of this node.
+fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -> Result<JsonText, InvalidInput> {
+    let slots = crate::slots::SlotPools::new(registry, &config.queues);
+    let mut queues: Vec<_> = slots.queues().collect();
+    queues.dedup();
+    let info = serde_json::json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
+        "queues": queues,
+        "slots": slots.total(),
+        "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
+    });
+    JsonText::encode("node info", &info, 1024 * 1024)
+}
+
+/// What the loops beside the pump have in common.
+struct Side {
+    standing: watch::Receiver<Standing>,
+    counters: Arc<Counters>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Side {
+    fn spawn(&self, tasks: &mut Tasks, upkeep: impl Upkeep + 'static) {
+        tasks.side.spawn(supervised(upkeep, self.standing.clone(), self.counters.clone(), self.clock.clone()));
+    }
+}

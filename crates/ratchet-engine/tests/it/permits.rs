@@ -1,0 +1,139 @@
+//! Resources: handlers run with permits, and keep them for as long as they run.
+
+use std::time::{Duration, Instant};
+
+use ratchet_core::store::ResourceStore as _;
+use ratchet_core::{JobState, MemoryStore, ResourceLimit, ResourceName};
+use ratchet_engine::{Client, Failure, Job, JobContext, JobDefaults, Ratchet, RatchetBuilder, Slots, StartError};
+use serde::{Deserialize, Serialize};
+
+use crate::support::{Blocking, Play, Stage, eventually, memory, quick, started};
+
+/// A node that finds out by itself that a permit is free, and not because time has passed.
+fn node(stage: &Stage, store: MemoryStore) -> RatchetBuilder {
+    let limit = ResourceLimit::new("printer", 1).unwrap().retry_delay(Duration::from_mins(10));
+    quick(stage).store(store).queue("default", Slots { tasks: 10, threads: 10 }).resource(limit)
+}
+
+async fn in_use(client: &Client) -> u32 {
+    client.resources().await.unwrap()[0].in_use
+}
+
+#[tokio::test]
+async fn jobs_with_a_resource_wait_for_each_other_and_no_others_do() {
+    let stage = Stage::default();
+    let ratchet = node(&stage, memory()).start().await.unwrap();
+    let mut events = ratchet.events();
+    let gate = ratchet.enqueue(Play::Gate).resource("printer").submit().await.unwrap();
+    started(&mut events, gate.id()).await;
+    let waiting = ratchet.enqueue(Play::Return("printed".into())).resource("printer").submit().await.unwrap();
+    let free = ratchet.enqueue(Play::Return("free".into())).submit().await.unwrap();
+    assert_eq!(free.result().await.unwrap(), "free");
+    assert_eq!((stage.runs(waiting.id()), in_use(&ratchet).await), (0, 1));
+    stage.open_gate();
+    // At once, not after the delay of ten minutes.
+    assert_eq!(waiting.result().await.unwrap(), "printed");
+    assert_eq!(waiting.record().await.unwrap().attempts, 1, "waiting is no attempt");
+    eventually("the last permit's end", async || in_use(&ratchet).await == 0).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_handler_keeps_its_permit_until_it_has_ended() {
+    let stage = Stage::default();
+    // Long enough to be seen.
+    let ratchet = node(&stage, memory()).cancel_grace(Duration::from_millis(400)).start().await.unwrap();
+    let mut events = ratchet.events();
+    let deaf = ratchet.enqueue(Play::Hang).resource("printer").submit().await.unwrap();
+    started(&mut events, deaf.id()).await;
+    let next = ratchet.enqueue(Play::Return("next".into())).resource("printer").submit().await.unwrap();
+    let cancelled = Instant::now();
+    assert!(ratchet.cancel(deaf.id()).await.unwrap());
+    next.result().await.unwrap();
+    assert!(cancelled.elapsed() >= Duration::from_millis(390), "{:?}", cancelled.elapsed());
+    assert_eq!((stage.most_together(), stage.dropped()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_thread_that_outlives_its_timeout_keeps_its_permit() {
+    let stage = Stage::default();
+    let ratchet = node(&stage, memory()).start().await.unwrap();
+    let slow = ratchet.enqueue(Blocking(Play::BlockThread(400))).timeout(Duration::from_millis(20)).max_retries(0);
+    let begun = Instant::now();
+    let slow = slow.resource("printer").submit().await.unwrap();
+    let next = ratchet.enqueue(Blocking(Play::Return("next".into()))).resource("printer").submit().await.unwrap();
+    assert_eq!(slow.wait().await.unwrap().state, JobState::Failed);
+    assert!(begun.elapsed() < Duration::from_millis(350), "the timeout is told before the thread returns");
+    assert_eq!(in_use(&ratchet).await, 1);
+    next.result().await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(380), "{:?}", begun.elapsed());
+    assert_eq!(stage.most_together(), 1);
+}
+
+#[tokio::test]
+async fn a_node_that_stops_leaves_no_permit() {
+    let (stage, store) = (Stage::default(), memory());
+    let ratchet = node(&stage, store.clone()).drain_timeout(Duration::from_millis(10)).start().await.unwrap();
+    let mut events = ratchet.events();
+    let job = ratchet.enqueue(Play::Gate).resource("printer").submit().await.unwrap();
+    started(&mut events, job.id()).await;
+    ratchet.shutdown().await;
+    assert_eq!(store.resources().await.unwrap()[0].in_use, 0);
+    let successor = node(&stage, store).start().await.unwrap();
+    let mut events = successor.events();
+    started(&mut events, job.id()).await;
+    stage.open_gate();
+    assert_eq!(successor.handle::<String>(job.id()).result().await.unwrap(), "opened");
+}
+
+/// A job whose kind names its resource.
+#[derive(Debug, Serialize, Deserialize)]
+struct Print;
+
+impl Job for Print {
+    const KIND: &'static str = "print";
+    type Output = ();
+
+    fn defaults() -> JobDefaults {
+        JobDefaults::default().resource("printer")
+    }
+
+    async fn run(self, _ctx: JobContext) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn limits_are_declared_and_set_by_hand() {
+    let (stage, store) = (Stage::default(), memory());
+    let ratchet = node(&stage, store.clone()).job::<Print>().start().await.unwrap();
+    let printer = ResourceName::new("printer").unwrap();
+    ratchet.set_resource_limit(&ResourceLimit::new("printer", 0).unwrap()).await.unwrap();
+    let job = ratchet.enqueue(Print).submit().await.unwrap();
+    assert_eq!(job.record().await.unwrap().spec.resource.as_ref(), Some(&printer));
+    // Another node that declares a limit does not undo what was set by hand.
+    let other = node(&stage, store).start().await.unwrap();
+    let record = &other.resources().await.unwrap()[0];
+    assert_eq!((record.limit.as_ref().unwrap().max_concurrent, record.by_hand), (0, true));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(job.record().await.unwrap().state, JobState::Pending);
+    assert!(ratchet.remove_resource_limit(&printer).await.unwrap());
+    job.result().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_limit_out_of_bounds_is_refused() {
+    let refused = |builder: RatchetBuilder| async { builder.start().await.unwrap_err() };
+    let builder = || Ratchet::builder().store(memory()).job::<Print>();
+    for error in [
+        refused(builder().resource_limit("printer", 1_000_000)).await,
+        refused(builder().resource(ResourceLimit::new("printer", 1).unwrap().retry_delay(Duration::ZERO))).await,
+    ] {
+        assert!(matches!(&error, StartError::Invalid(_)), "{error}");
+        assert!(error.to_string().contains("of resource \"printer\""), "{error}");
+    }
+    let (ratchet, _) = crate::support::engine().await;
+    let mut limit = ResourceLimit::new("printer", 1).unwrap();
+    limit.max_concurrent = 1_000_000;
+    let error = ratchet.set_resource_limit(&limit).await.unwrap_err();
+    assert!(error.to_string().contains("the limit is 10000"), "{error}");
+}

@@ -1,0 +1,227 @@
+//! Looking through the dead letter queue, and giving much of it a new life at once.
+
+use std::collections::{BTreeSet, HashSet};
+
+use ratchet_core::dead_letter::has_failed;
+use ratchet_core::limits::check_retry_count;
+use ratchet_core::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
+use ratchet_core::store::{LETTERS_LOOKED_AT_MAX, RetriedAll};
+use ratchet_core::transition::{self, Event};
+use ratchet_core::{
+    BusinessKey, DeadLetter, DeadLetterFilter, ErrorKind, Flow, JobId, JobRecord, JobState, Kind, QueueName,
+    StoreError, Tag,
+};
+
+use crate::cluster::database_time;
+use crate::conn::Conn;
+use crate::control;
+use crate::listing::narrow_columns;
+use crate::query::check_limit;
+use crate::read::{find, find_by_business_key};
+use crate::row::Row;
+use crate::stmt::Stmt;
+use crate::submit;
+use crate::untold::untold;
+use crate::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] = &[LETTERS, LOCK_LETTERS, GROWING_BATCHES, BEGIN_ALL_AGAIN, QUEUE_ALL_AGAIN];
+
+// The class is with the last attempt.
+const LETTERS: Stmt = Stmt::shared(
+    "reading dead letters",
+    "SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.terminal_error AS terminal_error, \
+     j.terminated_at AS terminated_at, (SELECT e.error_class FROM scheduler_job_execution e \
+     WHERE e.job_id = j.job_id ORDER BY e.version DESC LIMIT 1) AS error_class \
+     FROM scheduler_job j WHERE j.terminal_status = /*state:failed*/ AND j.job_id < ? AND j.job_id >= ? \
+     AND (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.business_key = ?) \
+     AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) \
+     AND (? IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t WHERE t.tag = ? AND t.job_id = j.job_id)) \
+     ORDER BY j.job_id DESC LIMIT ?",
+);
+
+/// A page of dead letters, newest first.
+pub async fn dead_letters(
+    conn: &mut dyn Conn,
+    filter: &JobFilter,
+    after: Option<JobCursor>,
+    limit: usize,
+) -> Result<Page<DeadLetter>, StoreError> {
+    check_limit(limit)?;
+    if !has_failed(filter) {
+        return Ok(Page { items: Vec::new(), next: None });
+    }
+    let (from, until) = filter.id_range(after);
+    let tag = || Value::opt_text(filter.tag.as_ref().map(Tag::as_str));
+    let mut values = vec![until.into(), from.into()];
+    values.extend(narrow_columns(filter));
+    values.extend([tag(), tag(), Value::count(limit + 1)]);
+    let rows = conn.rows(&LETTERS, values).await?;
+    let mut items = rows.iter().map(letter_of).collect::<Result<Vec<_>, _>>()?;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|letter| JobCursor(letter.id));
+    Ok(Page { items, next })
+}
+
+fn letter_of(row: &Row) -> Result<DeadLetter, StoreError> {
+    let mut fields = row.fields();
+    Ok(DeadLetter {
+        id: fields.job_id("job_id")?,
+        kind: fields.parsed("kind", Kind::new)?,
+        queue: fields.parsed("queue", QueueName::new)?,
+        error: fields.opt_text("terminal_error")?.unwrap_or_default().to_owned(),
+        failed_at: fields.time("terminated_at")?,
+        error_class: fields.opt_text("error_class")?.map(str::to_owned),
+    })
+}
+
+const DOING: &str = "retrying dead letters";
+
+/// Retries dead letters, all or none. After an error the caller rolls back.
+///
+/// Jobs without ties go together, a few statements for all; those that others hang on go one by one, as a lone retry does.
+pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
+    check_retry_count(limit).map_err(|problem| StoreError::new(ErrorKind::Invalid, DOING, problem.to_string()))?;
+    let ids = choose(conn, filter, limit).await?;
+    if conn.texts().dialect().locks_rows() {
+        conn.rows_in(&LOCK_LETTERS, &[], &ids).await?;
+    }
+    // Read again under the lock: somebody may have retried or archived one.
+    let failed: Vec<JobRecord> =
+        find(conn, &ids).await?.into_iter().filter(|job| job.state == JobState::Failed).collect();
+    let growing = growing_batches(conn, &failed).await?;
+    let untold = untold(conn, &failed).await?;
+    let mut retried = RetriedAll::default();
+    let mut plain = Vec::new();
+    let mut tied = Vec::new();
+    for job in failed {
+        let batch = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD));
+        if untold.contains_key(&job.id) || batch.is_some_and(|batch| !growing.contains(&batch)) {
+            retried.passed_over += 1;
+        } else if batch.is_some() || job.flow.has(Flow::DEPENDANTS) || job.flow.has(Flow::SIGNAL) {
+            tied.push(job.id);
+        } else {
+            plain.push(job);
+        }
+    }
+    retry_plain(conn, &plain).await?;
+    retried.count = plain.len() as u64;
+    retried.priority = plain.iter().map(|job| job.spec.priority).max();
+    for id in tied {
+        if let Some(done) = control::retry(conn, id).await? {
+            retried.count += 1;
+            retried.revived += done.followed.len() as u64;
+            let can_run = done.job.state == JobState::Pending;
+            retried.priority = retried.priority.max(can_run.then_some(done.job.spec.priority));
+        }
+    }
+    Ok(retried)
+}
+
+/// The newest dead letters of a filter, in the order in which rows are locked.
+async fn choose(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: usize) -> Result<Vec<JobId>, StoreError> {
+    let mut chosen = BTreeSet::new();
+    let (mut after, mut looked_at) = (None, 0);
+    // Without a fingerprint every letter is meant.
+    let portion = if filter.fingerprint.is_none() { limit } else { PAGE_LIMIT_MAX };
+    while chosen.len() < limit && looked_at < LETTERS_LOOKED_AT_MAX {
+        let page = dead_letters(conn, &filter.jobs, after, portion).await?;
+        looked_at += page.items.len();
+        let meant = page.items.iter().filter(|letter| filter.passes(letter)).map(|letter| letter.id);
+        chosen.extend(meant.take(limit - chosen.len()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(chosen.into_iter().collect())
+}
+
+const LOCK_LETTERS: Stmt = Stmt::shared(
+    "locking dead letters",
+    "SELECT job_id FROM scheduler_job /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
+);
+
+const GROWING_BATCHES: Stmt = Stmt::shared(
+    "looking for batches that are not over",
+    "SELECT batch_id FROM scheduler_batch WHERE completed_at IS NULL \
+     AND NOT (sealed = /*yes*/ AND completed_items + failed_items + canceled_items >= total_items) \
+     AND batch_id /*any*/",
+);
+
+/// The batches of these jobs whose children can be retried.
+async fn growing_batches(conn: &mut dyn Conn, jobs: &[JobRecord]) -> Result<HashSet<JobId>, StoreError> {
+    let children = jobs.iter().filter(|job| job.flow.has(Flow::BATCH_CHILD));
+    let batches: BTreeSet<JobId> = children.filter_map(|job| job.parent).collect();
+    let batches: Vec<JobId> = batches.into_iter().collect();
+    let rows = conn.rows_in(&GROWING_BATCHES, &[], &batches).await?;
+    rows.iter().map(|row| row.fields().job_id("batch_id")).collect()
+}
+
+const BEGIN_ALL_AGAIN: Stmt = Stmt::shared(
+    "retrying failed jobs",
+    "UPDATE scheduler_job /*by_id*/ SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, \
+     crash_count = 0, scheduled_time = NULL, terminated_at = NULL, execution_start_time = NULL, \
+     execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, job_result = NULL \
+     WHERE job_id /*any*/",
+);
+
+const QUEUE_ALL_AGAIN: Stmt = Stmt::shared(
+    "queueing failed jobs again",
+    "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, version, \
+     flow, updated_at, resource) /*rows:id text text text int time text int int time text*/",
+);
+
+/// Retries jobs that nothing hangs on.
+async fn retry_plain(conn: &mut dyn Conn, jobs: &[JobRecord]) -> Result<(), StoreError> {
+    let mut again = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        if let Some(to) = transition::next(job.place(), Event::Retry) {
+            again.push((job, to.state()));
+        }
+    }
+    let keys: Vec<(&BusinessKey, JobId)> =
+        again.iter().filter_map(|(job, _)| Some((job.business_key.as_ref()?, job.id))).collect();
+    take_keys(conn, &keys).await?;
+    let ids: Vec<JobId> = again.iter().map(|(job, _)| job.id).collect();
+    conn.run_in(&BEGIN_ALL_AGAIN, &[], &ids).await?;
+    let now = database_time(conn).await?;
+    conn.run_each(&QUEUE_ALL_AGAIN, &again, |(job, state), values| {
+        values.extend([
+            job.id.into(),
+            (*state).into(),
+            job.spec.queue.as_str().into(),
+            job.spec.kind.as_str().into(),
+            Value::count(job.spec.priority.level()),
+            now.into(),
+            Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
+            Value::count(job.version + 1),
+            Value::count(job.flow.at_rest().bits()),
+            now.into(),
+            submit::resource_of(&job.spec),
+        ]);
+    })
+    .await?;
+    Ok(())
+}
+
+/// Takes all these keys, or says which one another job holds.
+async fn take_keys(conn: &mut dyn Conn, keys: &[(&BusinessKey, JobId)]) -> Result<(), StoreError> {
+    let mut taken = std::collections::HashMap::with_capacity(keys.len());
+    for (key, id) in keys {
+        if let Some(first) = taken.insert(*key, *id) {
+            return Err(StoreError::duplicate(DOING, (*key).clone(), first));
+        }
+    }
+    if submit::take_business_keys(conn, keys).await? {
+        return Ok(());
+    }
+    for (key, id) in keys {
+        if let Some(holder) = find_by_business_key(conn, key).await?
+            && holder != *id
+        {
+            return Err(StoreError::duplicate(DOING, (*key).clone(), holder));
+        }
+    }
+    Err(StoreError::new(ErrorKind::Transient, DOING, "a business key was taken and freed meanwhile; try again"))
+}

@@ -1,0 +1,283 @@
+//! Listing jobs, a page at a time, live and archived.
+
+use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::{JobRecord, JobState, StoreError};
+
+use crate::archived::{archived_columns, archived_of};
+use crate::conn::Conn;
+use crate::query::check_limit;
+use crate::read::{record_columns, record_of};
+use crate::row::Row;
+use crate::stmt::Stmt;
+use crate::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] = &[
+    LIST_ALL,
+    LIST_BY_TAG,
+    LIST_BY_BUSINESS_KEY,
+    LIST_BY_PARENT,
+    LIST_BY_PRINCIPAL,
+    LIST_LIVE,
+    LIST_TERMINAL,
+    ARCHIVE_ALL,
+    ARCHIVE_BY_TAG,
+    ARCHIVE_BY_BUSINESS_KEY,
+    ARCHIVE_BY_PARENT,
+    ARCHIVE_BY_PRINCIPAL,
+    ARCHIVE_BY_STATE,
+];
+
+/// The columns, then the tables that lead, then what narrows, in the order of [`narrow`].
+macro_rules! list {
+    ($columns:expr, $lead:expr, $id:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM ",
+            $lead,
+            " AND ",
+            $id,
+            " < ? AND ",
+            $id,
+            " >= ? AND (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.business_key = ?) \
+             AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) ORDER BY ",
+            $id,
+            " DESC LIMIT ?"
+        )
+    };
+}
+
+/// A list of jobs that have not been archived.
+macro_rules! live {
+    ($lead:expr, $id:literal) => {
+        list!(record_columns!(), $lead, $id)
+    };
+}
+
+/// A list of archived jobs.
+macro_rules! archived {
+    ($lead:expr, $id:literal) => {
+        list!(archived_columns!(), $lead, $id)
+    };
+}
+
+const LIST_ALL: Stmt = Stmt::shared(
+    "listing jobs",
+    live!("scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE 1 = 1", "j.job_id"),
+);
+
+// Few jobs have a given tag or business key, so the index of these leads.
+const LIST_BY_TAG: Stmt = Stmt::shared(
+    "listing jobs by tag",
+    live!(
+        "scheduler_job_tag t JOIN scheduler_job j ON j.job_id = t.job_id \
+         LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id \
+         WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND t.tag = ?",
+        "t.job_id"
+    ),
+);
+
+const LIST_BY_BUSINESS_KEY: Stmt = Stmt::shared(
+    "listing jobs by business key",
+    live!(
+        "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id \
+         WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND j.business_key = ?",
+        "j.job_id"
+    ),
+);
+
+const LIST_BY_PARENT: Stmt = Stmt::shared(
+    "listing the children of a job",
+    live!(
+        "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id \
+         WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND j.depends_on = ?",
+        "j.job_id"
+    ),
+)
+.mysql(live!(
+    "scheduler_job_child c JOIN scheduler_job j ON j.job_id = c.job_id \
+     LEFT JOIN scheduler_job_queue q ON q.job_id = c.job_id \
+     WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND c.parent_id = ?",
+    "c.job_id"
+));
+
+// On MySQL an index of principals would have an entry for every job; there it walks the jobs, newest first.
+const LIST_BY_PRINCIPAL: Stmt = Stmt::shared(
+    "listing jobs by principal",
+    live!(
+        "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id \
+         WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND j.caller_principal = ?",
+        "j.job_id"
+    ),
+);
+
+const LIST_LIVE: Stmt = Stmt::shared(
+    "listing live jobs",
+    live!("scheduler_job_queue q JOIN scheduler_job j ON j.job_id = q.job_id WHERE q.status = ?", "q.job_id"),
+);
+
+const LIST_TERMINAL: Stmt = Stmt::shared(
+    "listing ended jobs",
+    live!(
+        "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE j.terminal_status = ?",
+        "j.job_id"
+    ),
+);
+
+const ARCHIVE_ALL: Stmt =
+    Stmt::shared("listing archived jobs", archived!("scheduler_job_archive j WHERE 1 = 1", "j.job_id"));
+
+const ARCHIVE_BY_TAG: Stmt = Stmt::shared(
+    "listing archived jobs by tag",
+    archived!(
+        "scheduler_job_archive_tag t JOIN scheduler_job_archive j ON j.job_id = t.job_id \
+         WHERE j.terminal_status IN (/*each*/?/*end*/) AND t.tag = ?",
+        "t.job_id"
+    ),
+);
+
+const ARCHIVE_BY_BUSINESS_KEY: Stmt = Stmt::shared(
+    "listing archived jobs by business key",
+    archived!(
+        "scheduler_job_archive j WHERE j.terminal_status IN (/*each*/?/*end*/) AND j.business_key = ?",
+        "j.job_id"
+    ),
+);
+
+const ARCHIVE_BY_PARENT: Stmt = Stmt::shared(
+    "listing the archived children of a job",
+    archived!("scheduler_job_archive j WHERE j.terminal_status IN (/*each*/?/*end*/) AND j.depends_on = ?", "j.job_id"),
+);
+
+const ARCHIVE_BY_PRINCIPAL: Stmt = Stmt::shared(
+    "listing archived jobs by principal",
+    archived!(
+        "scheduler_job_archive j WHERE j.terminal_status IN (/*each*/?/*end*/) AND j.caller_principal = ?",
+        "j.job_id"
+    ),
+);
+
+const ARCHIVE_BY_STATE: Stmt = Stmt::shared(
+    "listing archived jobs by state",
+    archived!("scheduler_job_archive j WHERE j.terminal_status = ?", "j.job_id"),
+);
+
+/// A page of jobs, newest first.
+///
+/// Of both, the archive is read last: a job that is moved between the two reads is seen twice, and never missed.
+pub async fn list(
+    conn: &mut dyn Conn,
+    filter: &JobFilter,
+    after: Option<JobCursor>,
+    limit: usize,
+) -> Result<Page<JobRecord>, StoreError> {
+    check_limit(limit)?;
+    let mut jobs = Vec::new();
+    if filter.archive.has_live() {
+        let rows = rows(conn, &LIVE, filter, after, limit).await?;
+        jobs.extend(rows.iter().map(record_of).collect::<Result<Vec<_>, _>>()?);
+    }
+    if filter.archive.has_archived() {
+        let rows = rows(conn, &ARCHIVE, filter, after, limit).await?;
+        jobs.extend(rows.iter().map(archived_of).collect::<Result<Vec<_>, _>>()?);
+    }
+    // Stable: of a job that was seen twice the first stays, which is the one that was not archived yet.
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.id));
+    jobs.dedup_by_key(|job| job.id);
+    let more = jobs.len() > limit;
+    jobs.truncate(limit);
+    let next = jobs.last().filter(|_| more).map(|job| JobCursor(job.id));
+    Ok(Page { items: jobs, next })
+}
+
+/// The statements of one place.
+struct Shelf {
+    all: &'static Stmt,
+    by_tag: &'static Stmt,
+    by_business_key: &'static Stmt,
+    by_parent: &'static Stmt,
+    by_principal: &'static Stmt,
+    by_live_state: Option<&'static Stmt>,
+    by_terminal_state: &'static Stmt,
+}
+
+const LIVE: Shelf = Shelf {
+    all: &LIST_ALL,
+    by_tag: &LIST_BY_TAG,
+    by_business_key: &LIST_BY_BUSINESS_KEY,
+    by_parent: &LIST_BY_PARENT,
+    by_principal: &LIST_BY_PRINCIPAL,
+    by_live_state: Some(&LIST_LIVE),
+    by_terminal_state: &LIST_TERMINAL,
+};
+
+const ARCHIVE: Shelf = Shelf {
+    all: &ARCHIVE_ALL,
+    by_tag: &ARCHIVE_BY_TAG,
+    by_business_key: &ARCHIVE_BY_BUSINESS_KEY,
+    by_parent: &ARCHIVE_BY_PARENT,
+    by_principal: &ARCHIVE_BY_PRINCIPAL,
+    by_live_state: None,
+    by_terminal_state: &ARCHIVE_BY_STATE,
+};
+
+/// Rows enough for a page, by the narrowest index.
+async fn rows(
+    conn: &mut dyn Conn,
+    shelf: &Shelf,
+    filter: &JobFilter,
+    after: Option<JobCursor>,
+    limit: usize,
+) -> Result<Vec<Row>, StoreError> {
+    let rest = narrow(filter, after, limit);
+    let lead = match (&filter.tag, &filter.business_key, &filter.parent, &filter.principal) {
+        (Some(tag), ..) => Some((shelf.by_tag, Value::from(tag.as_str()))),
+        (_, Some(key), ..) => Some((shelf.by_business_key, key.as_str().into())),
+        (_, _, Some(parent), _) => Some((shelf.by_parent, (*parent).into())),
+        (_, _, _, Some(principal)) => Some((shelf.by_principal, principal.as_str().into())),
+        (None, None, None, None) => None,
+    };
+    if let Some((stmt, lead)) = lead {
+        let states = if filter.states.is_empty() { &JobState::ALL[..] } else { &filter.states };
+        // All seven states fit in one list; it is padded by hand because values follow it.
+        let mut values: Vec<Value> = states.iter().take(LIST_STATES).map(|state| (*state).into()).collect();
+        values.resize(LIST_STATES, states[0].into());
+        values.push(lead);
+        values.extend(rest);
+        let text = conn.texts().render(stmt, LIST_STATES);
+        return conn.fetch(stmt.doing(), text, values).await;
+    }
+    if filter.states.is_empty() {
+        return conn.rows(shelf.all, rest).await;
+    }
+    let mut rows = Vec::new();
+    for state in &filter.states {
+        let stmt = if state.is_terminal() { Some(shelf.by_terminal_state) } else { shelf.by_live_state };
+        let Some(stmt) = stmt else { continue };
+        let mut values = vec![(*state).into()];
+        values.extend_from_slice(&rest);
+        rows.append(&mut conn.rows(stmt, values).await?);
+    }
+    Ok(rows)
+}
+
+const LIST_STATES: usize = JobState::ALL.len().next_power_of_two();
+
+/// The values of what narrows every list; one row more than asked for tells whether there is a next page.
+fn narrow(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Vec<Value> {
+    let (from, until) = filter.id_range(after);
+    let mut values = vec![until.into(), from.into()];
+    values.extend(narrow_columns(filter));
+    values.push(Value::count(limit + 1));
+    values
+}
+
+/// The values of what narrows by columns: kind, queue, business key, parent and principal, each twice.
+pub(crate) fn narrow_columns(filter: &JobFilter) -> [Value; 10] {
+    let kind = || Value::opt_text(filter.kind.as_ref().map(AsRef::as_ref));
+    let queue = || Value::opt_text(filter.queue.as_ref().map(AsRef::as_ref));
+    let key = || Value::opt_text(filter.business_key.as_ref().map(AsRef::as_ref));
+    let parent = || Value::Id(filter.parent.map(|id| id.0));
+    let principal = || Value::opt_text(filter.principal.as_ref().map(AsRef::as_ref));
+    [kind(), kind(), queue(), queue(), key(), key(), parent(), parent(), principal(), principal()]
+}

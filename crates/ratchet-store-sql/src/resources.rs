@@ -1,0 +1,107 @@
+//! Limits of resources.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ratchet_core::{ResourceLimit, ResourceName, ResourceRecord, StoreError};
+
+use crate::conn::Conn;
+pub use crate::permits::end as release_permits;
+use crate::permits::permits_out;
+use crate::stmt::Stmt;
+use crate::submit::all_stored;
+use crate::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] = &[DECLARE, SET, ENTER, REMOVE, LIMITS, ALL_IN_USE];
+
+const DECLARE: Stmt = Stmt::shared(
+    "declaring the limit of a resource",
+    "UPDATE scheduler_resource_limit SET max_concurrent = ?, retry_delay_us = ?, updated_at = /*now*/ \
+     WHERE resource_name = ? AND by_hand = /*no*/",
+);
+
+const SET: Stmt = Stmt::shared(
+    "setting the limit of a resource",
+    "UPDATE scheduler_resource_limit SET max_concurrent = ?, retry_delay_us = ?, by_hand = /*yes*/, \
+     updated_at = /*now*/ WHERE resource_name = ?",
+);
+
+const ENTER: Stmt = Stmt::shared(
+    "entering the limit of a resource",
+    "INSERT INTO scheduler_resource_limit (resource_name, max_concurrent, retry_delay_us, by_hand, updated_at) \
+     VALUES (?, ?, ?, ?, /*now*/) /*or_nothing*/",
+);
+
+/// Sets the limit that the code declares, unless one was set by hand.
+pub async fn declare(conn: &mut dyn Conn, limit: &ResourceLimit) -> Result<(), StoreError> {
+    if !enter(conn, limit, false).await? {
+        change(conn, &DECLARE, limit).await?;
+    }
+    Ok(())
+}
+
+/// Sets a limit by hand.
+pub async fn set(conn: &mut dyn Conn, limit: &ResourceLimit) -> Result<(), StoreError> {
+    if !enter(conn, limit, true).await? {
+        change(conn, &SET, limit).await?;
+    }
+    Ok(())
+}
+
+/// Enters a limit that is not there yet; `false` if it is.
+async fn enter(conn: &mut dyn Conn, limit: &ResourceLimit, by_hand: bool) -> Result<bool, StoreError> {
+    let values = vec![
+        limit.name.as_str().into(),
+        Value::count(limit.max_concurrent),
+        Value::micros(limit.retry_delay),
+        by_hand.into(),
+    ];
+    all_stored(conn.run(&ENTER, values).await, 1)
+}
+
+async fn change(conn: &mut dyn Conn, stmt: &Stmt, limit: &ResourceLimit) -> Result<(), StoreError> {
+    let values = vec![Value::count(limit.max_concurrent), Value::micros(limit.retry_delay), limit.name.as_str().into()];
+    conn.run(stmt, values).await?;
+    Ok(())
+}
+
+const REMOVE: Stmt =
+    Stmt::shared("removing the limit of a resource", "DELETE FROM scheduler_resource_limit WHERE resource_name = ?");
+
+/// Removes a limit; `false` if there was none.
+pub async fn remove(conn: &mut dyn Conn, name: &ResourceName) -> Result<bool, StoreError> {
+    Ok(conn.run(&REMOVE, vec![name.as_str().into()]).await? == 1)
+}
+
+const LIMITS: Stmt = Stmt::shared(
+    "reading limits of resources",
+    "SELECT resource_name, max_concurrent, retry_delay_us, by_hand FROM scheduler_resource_limit",
+);
+
+const ALL_IN_USE: Stmt = Stmt::shared(
+    "counting all permits",
+    concat!("SELECT p.resource_name AS resource_name, COUNT(*) AS in_use", permits_out!(), "GROUP BY p.resource_name"),
+);
+
+/// Every resource that has a limit or permits that are out, by name.
+pub async fn resources(conn: &mut dyn Conn) -> Result<Vec<ResourceRecord>, StoreError> {
+    let mut found: BTreeMap<ResourceName, ResourceRecord> = BTreeMap::new();
+    for row in conn.rows(&LIMITS, vec![]).await? {
+        let mut fields = row.fields();
+        let name = fields.parsed("resource_name", ResourceName::new)?;
+        let limit = ResourceLimit {
+            name: name.clone(),
+            max_concurrent: fields.number("max_concurrent")?,
+            retry_delay: Duration::from_micros(fields.number("retry_delay_us")?),
+        };
+        let by_hand = fields.bool("by_hand")?;
+        found.insert(name.clone(), ResourceRecord { name, limit: Some(limit), by_hand, in_use: 0 });
+    }
+    for row in conn.rows(&ALL_IN_USE, vec![]).await? {
+        let mut fields = row.fields();
+        let name = fields.parsed("resource_name", ResourceName::new)?;
+        let unlimited = || ResourceRecord { name: name.clone(), limit: None, by_hand: false, in_use: 0 };
+        found.entry(name.clone()).or_insert_with(unlimited).in_use = fields.number("in_use")?;
+    }
+    Ok(found.into_values().collect())
+}
