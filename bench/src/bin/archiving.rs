@@ -66,7 +66,8 @@ async fn main() -> Result<()> {
 
         let archived = Arc::new(AtomicU64::new(0));
         let counted = archived.clone();
-        let at_once = Retention { succeeded: Some(Duration::ZERO), ..Retention::keep_everything() };
+        // Not zero: that would delete them.
+        let at_once = Retention { succeeded: Some(Duration::from_micros(1)), ..Retention::keep_everything() };
         let node = builder(&store, at_once)
             .care(Duration::from_millis(10))
             .on_bulk_event(move |event| {

@@ -1,4 +1,4 @@
-//! Three nodes share a large backlog.
+//! Three nodes share a large backlog, which goes to the archive afterwards.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -7,15 +7,16 @@ use ratchet::{JobId, JobState};
 use ratchet_chaos::database::Database;
 use ratchet_chaos::deal::Nothing;
 
+use crate::archiving::they_are_archived_while_jobs_flow;
 use crate::cluster::{Cluster, my_turn, on_both_servers};
 use crate::until::until;
 
-on_both_servers! { three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once }
+on_both_servers! { three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once_and_one_archives_them }
 
 const JOBS: usize = 100_000;
 const TOGETHER: usize = 10_000;
 
-async fn three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once(database: Database) {
+async fn three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once_and_one_archives_them(database: Database) {
     let _turn = my_turn().await;
     let cluster = Cluster::on(database).await;
     let begun = Instant::now();
@@ -63,6 +64,7 @@ async fn three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once(database: D
     let ran: Vec<JobId> = tallies.iter().flat_map(|tally| read_ids(tally)).collect();
     assert_eq!(ran.len(), JOBS, "every job ran once");
     assert_eq!(ran.into_iter().collect::<HashSet<_>>(), submitted, "and every one of them");
+    they_are_archived_while_jobs_flow(&cluster, submitted).await;
 }
 
 fn read_ids(tally: &std::path::Path) -> Vec<JobId> {

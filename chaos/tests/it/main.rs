@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod abort;
+mod archiving;
 mod blocked;
 mod broken;
 mod checker;

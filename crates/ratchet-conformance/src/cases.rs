@@ -3,9 +3,9 @@
 use crate::Case;
 use crate::broken::Flaw;
 use crate::{
-    archive, batches, branches, claim, cluster, control, dead_letters, declarations, delete, effects, growth, insight,
-    job_log, keys, leases, mailbox, next_due, order, permits, query, queues, races, random, recurring, replace, retry,
-    revivals, schedule_queues, settle, signals, submit, texts, walk, workflows,
+    archive, batches, branches, claim, cluster, control, dead_letters, declarations, delete, discards, effects, growth,
+    insight, job_log, keys, leases, mailbox, next_due, order, permits, query, queues, races, random, recurring,
+    replace, retry, revivals, schedule_queues, settle, signals, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -423,6 +423,15 @@ macro_rules! list_cases {
         archive::the_archive_is_purged_by_age_and_in_portions [PurgesNothing, PurgesEarly, PurgesAllAtOnce],
         archive::ended_schedules_are_purged_by_age_and_in_portions [PurgesNothing, PurgesEarly, PurgesAllAtOnce],
         archive::an_archiving_and_a_retry_have_one_winner [SaysArchived, DeletesInsteadOfArchiving],
+
+        discards::a_discarded_success_leaves_nothing_but_its_idempotency_key [
+            KeepsSuccesses, KeepsBusinessKeys, IdempotencyDiesWithJob,
+        ],
+        discards::only_successes_are_discarded [DiscardsAlways],
+        discards::what_hangs_on_others_is_not_discarded [DiscardsTheTied],
+        discards::a_job_that_somebody_waits_for_is_not_discarded [ForgetsWhoWaits, KeepsSuccesses],
+        discards::a_discarded_success_whose_reply_was_lost_is_recognised [ForgetsItsOwn, MaybeMeansYes],
+        discards::hundreds_of_successes_are_discarded_at_once [KeepsSuccesses],
 
         permits::as_many_run_as_there_are_permits [OneTooMany, OneTooFew, KeepsPermits, HidesPermits],
         permits::jobs_without_the_resource_are_not_held_up [OneTooMany, OneTooFew],

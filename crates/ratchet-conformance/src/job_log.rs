@@ -39,7 +39,7 @@ impl Bench {
         self.store.read_log(id, &filter, after, limit).await.expect("a log can be read")
     }
 
-    async fn log(&self, id: JobId) -> Vec<LogLine> {
+    pub(crate) async fn log(&self, id: JobId) -> Vec<LogLine> {
         self.page(id, ALL, None, 1_000).await.lines
     }
 
@@ -50,10 +50,15 @@ impl Bench {
     /// A job that runs, with lines of these numbers.
     async fn logged(&self, count: u32) -> Claim {
         let claim = self.running(work()).await;
-        let now = self.now().await;
-        let lines: Vec<_> = (1..=count).map(|seq| line(&claim, seq, now, &format!("line {seq}"))).collect();
-        self.append(&lines).await;
+        self.log_lines(&claim, count).await;
         claim
+    }
+
+    /// Lines of these numbers for a job that runs.
+    pub(crate) async fn log_lines(&self, claim: &Claim, count: u32) {
+        let now = self.now().await;
+        let lines: Vec<_> = (1..=count).map(|seq| line(claim, seq, now, &format!("line {seq}"))).collect();
+        self.append(&lines).await;
     }
 }
 

@@ -38,6 +38,7 @@ mod control;
 mod dead_letters;
 mod declarations;
 mod delete;
+mod discards;
 mod effects;
 mod growth;
 mod insight;

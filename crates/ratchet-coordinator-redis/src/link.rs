@@ -61,19 +61,25 @@ impl Link {
                 }
                 was_connected = true;
                 self.back.notify_one();
+            } else {
+                // Before anybody hears of the first try: the figures tell how it went.
+                self.hub.transport_failed();
             }
             if let Some(first) = first.take() {
                 // Whoever connected may have gone away.
                 let _ = first.send(());
             }
             let trouble = match subscribed {
-                Ok((sink, stream)) => self.read(sink, stream).await,
+                Ok((sink, stream)) => {
+                    let trouble = self.read(sink, stream).await;
+                    self.hub.transport_failed();
+                    trouble
+                }
                 Err(trouble) => trouble,
             };
             if was_connected && connected_at.elapsed() >= HELD_MIN {
                 failures.forget();
             }
-            self.hub.transport_failed();
             if failures.one_more() {
                 tracing::warn!(
                     channel = self.channel,

@@ -128,47 +128,59 @@ impl LaneRange {
     }
 }
 
+/// The jobs of a queue that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// How many, due or not.
+    pub depth: Depth,
+    /// How long ago the first of them became due; `None` if none is due.
+    pub oldest: Option<Duration>,
+}
+
+/// What waits, by queue; queues where nothing does are left out.
+///
+/// # Errors
+/// If the store cannot be asked.
+pub async fn waiting_by_queue(store: &dyn Store) -> Result<BTreeMap<QueueName, Waiting>, StoreError> {
+    let lanes = store.waiting_lanes().await?;
+    let ranges: Vec<LaneRange> = lanes.iter().map(|lane| LaneRange::of(lane, None)).collect();
+    let counts = store.count_waiting(&ranges, COUNTED_MAX).await?;
+    let now = store.database_time().await?;
+    let mut queues: BTreeMap<QueueName, Waiting> = BTreeMap::new();
+    for (lane, count) in lanes.into_iter().zip(counts) {
+        let waiting = queues.entry(lane.queue).or_default();
+        waiting.depth.count += count;
+        waiting.depth.or_more |= count >= COUNTED_MAX;
+        waiting.oldest = waiting.oldest.max((lane.head <= now).then(|| elapsed(lane.head, now)));
+    }
+    Ok(queues)
+}
+
 /// Every queue that is paused, or has jobs that wait, run or ended lately; by name.
 ///
 /// # Errors
 /// If the store cannot be asked.
 pub async fn queue_health(store: &dyn Store) -> Result<Vec<QueueHealth>, StoreError> {
-    let lanes = store.waiting_lanes().await?;
-    let ranges: Vec<LaneRange> = lanes.iter().map(|lane| LaneRange::of(lane, None)).collect();
-    let counts = store.count_waiting(&ranges, COUNTED_MAX).await?;
+    let waiting = waiting_by_queue(store).await?;
     let mut ends = store.recent_ends(JobState::Succeeded, RECENT_MAX).await?;
     ends.append(&mut store.recent_ends(JobState::Failed, RECENT_MAX).await?);
     let running = store.running_by_queue().await?;
     let paused = store.paused_queues().await?;
     let now = store.database_time().await?;
-    let mut queues: BTreeMap<QueueName, QueueHealth> = BTreeMap::new();
-    let names: BTreeSet<&QueueName> = lanes
-        .iter()
-        .map(|lane| &lane.queue)
-        .chain(running.keys())
-        .chain(&paused)
-        .chain(ends.iter().map(|end| &end.queue))
-        .collect();
-    for name in names {
-        let health = QueueHealth {
-            queue: name.clone(),
-            paused: paused.contains(name),
-            waiting: Depth::default(),
-            oldest_wait: None,
-            running: running.get(name).copied().unwrap_or(0),
-            recent: recent(&ends.iter().filter(|end| end.queue == *name).collect::<Vec<_>>(), now),
-        };
-        queues.insert(name.clone(), health);
-    }
-    for (lane, count) in lanes.iter().zip(counts) {
-        if let Some(health) = queues.get_mut(&lane.queue) {
-            health.waiting.count += count;
-            health.waiting.or_more |= count >= COUNTED_MAX;
-            let waited = (lane.head <= now).then(|| elapsed(lane.head, now));
-            health.oldest_wait = health.oldest_wait.max(waited);
+    let queues: BTreeSet<&QueueName> =
+        waiting.keys().chain(running.keys()).chain(&paused).chain(ends.iter().map(|end| &end.queue)).collect();
+    let health = |queue: &QueueName| {
+        let Waiting { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
+        QueueHealth {
+            queue: queue.clone(),
+            paused: paused.contains(queue),
+            waiting: depth,
+            oldest_wait: oldest,
+            running: running.get(queue).copied().unwrap_or(0),
+            recent: recent(&ends.iter().filter(|end| end.queue == *queue).collect::<Vec<_>>(), now),
         }
-    }
-    Ok(queues.into_values().collect())
+    };
+    Ok(queues.into_iter().map(health).collect())
 }
 
 fn recent(ends: &[&RecentEnd], now: Timestamp) -> Recent {

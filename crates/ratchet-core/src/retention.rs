@@ -21,7 +21,8 @@ use crate::state::JobState;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Jobs that succeeded.
+    /// Jobs that succeeded. Zero deletes them with their end, without archive and history, unless something hangs on them: other
+    /// jobs, a callback, a batch, or a handle that waits.
     pub succeeded: Option<Duration>,
     /// Jobs in the dead letter queue: they can be retried for so long.
     pub failed: Option<Duration>,
@@ -69,6 +70,11 @@ impl Retention {
             JobState::Canceled => self.canceled,
             JobState::Pending | JobState::Running | JobState::Waiting | JobState::Paused => None,
         }
+    }
+
+    /// Whether successes are deleted at once.
+    pub fn discards_successes(&self) -> bool {
+        self.succeeded.is_some_and(|age| age.is_zero())
     }
 
     /// Whether there is nothing to do.

@@ -1,8 +1,7 @@
 //! Submitting jobs and steering them; the part of Ratchet that needs no handlers.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use ratchet_core::node::{NodeRecord, QueueRecord};
@@ -24,6 +23,7 @@ use crate::codec::{Codec, CodecError, PayloadCodec};
 use crate::enqueue::{Enqueue, SubmitError, Waking};
 use crate::events::{EventBus, JobEventKind};
 use crate::handle::JobHandle;
+use crate::handles::Handles;
 use crate::ids::new_node_id;
 use crate::job::Job;
 use crate::metrics::Meter;
@@ -57,6 +57,7 @@ struct Inner {
     node: OnceLock<watch::Receiver<NodeId>>,
     schedules: Notice,
     trace_capture: OnceLock<Arc<dyn TraceCapture>>,
+    handles: Arc<Handles>,
 }
 
 impl Client {
@@ -90,7 +91,19 @@ impl Client {
         let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin));
         let (events, wake, node) = (EventBus::new(clock, meter), Wake::default(), OnceLock::new());
         let (schedules, bulk, trace_capture) = (Notice::default(), Bus::new(care::CAPACITY), OnceLock::new());
-        let inner = Inner { store, submitter, events, bulk, wake, announcer, origin, node, schedules, trace_capture };
+        let inner = Inner {
+            store,
+            submitter,
+            events,
+            bulk,
+            wake,
+            announcer,
+            origin,
+            node,
+            schedules,
+            trace_capture,
+            handles: Arc::default(),
+        };
         Self { inner: Arc::new(inner), rules: Arc::default(), caller: None }
     }
 
@@ -183,6 +196,8 @@ impl Client {
             return Ok(Vec::new());
         }
         let awaiting = awaiting(&unit);
+        // Until there are handles: a job may end before.
+        let _held = self.hold(unit.jobs.iter().map(|job| job.id));
         let submitted = self.submit_unit(unit).await?;
         self.submitted(waking);
         self.tell_awaiting(awaiting).await;
@@ -192,6 +207,10 @@ impl Client {
     /// A handle to a job that was submitted earlier, perhaps by another process.
     pub fn handle<T>(&self, id: JobId) -> JobHandle<T> {
         JobHandle::new(self.clone(), ratchet_core::store::Submitted::Created(id))
+    }
+
+    pub(crate) fn handles(&self) -> &Arc<Handles> {
+        &self.inner.handles
     }
 
     /// The job as it stands now, or as it was when it was archived.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
-use ratchet_core::clock::elapsed;
 use ratchet_core::explain::{Explanation, Here, explain};
-use ratchet_core::insight::{COUNTED_MAX, LaneRange, QueueHealth, queue_health};
+use ratchet_core::insight::{COUNTED_MAX, QueueHealth, Waiting, queue_health, waiting_by_queue};
 use ratchet_core::{BreakerState, JobId, JobState, Kind, QueueName, Store, StoreError};
 
 use crate::authorizer::{Action, Target};
@@ -103,20 +102,14 @@ impl Gauges {
     }
 
     async fn tell(&mut self) -> Result<(), StoreError> {
-        let lanes = self.store.waiting_lanes().await?;
-        let ranges: Vec<LaneRange> = lanes.iter().map(|lane| LaneRange::of(lane, None)).collect();
-        let counts = self.store.count_waiting(&ranges, COUNTED_MAX).await?;
+        let waiting = waiting_by_queue(&*self.store).await?;
         let dead_letters = self.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
-        let now = self.store.database_time().await?;
-        self.told.extend(lanes.iter().map(|lane| lane.queue.clone()));
+        self.told.extend(waiting.keys().cloned());
         for queue in &self.told {
-            let of_queue = || lanes.iter().zip(&counts).filter(|(lane, _)| lane.queue == *queue);
-            let depth: u64 = of_queue().map(|(_, count)| count).sum();
-            let due = of_queue().map(|(lane, _)| lane.head).filter(|head| *head <= now);
-            let oldest = due.map(|head| elapsed(head, now)).max().unwrap_or_default();
+            let Waiting { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
             let labels = [("queue", queue.as_str())];
-            self.meter.gauge(names::QUEUE_DEPTH, &labels, number(depth));
-            self.meter.gauge(names::QUEUE_OLDEST, &labels, oldest.as_secs_f64());
+            self.meter.gauge(names::QUEUE_DEPTH, &labels, number(depth.count));
+            self.meter.gauge(names::QUEUE_OLDEST, &labels, oldest.unwrap_or_default().as_secs_f64());
         }
         self.meter.gauge(names::DEAD_LETTERS, &[], number(dead_letters));
         Ok(())

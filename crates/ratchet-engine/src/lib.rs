@@ -22,6 +22,7 @@ mod executor;
 pub mod failure;
 mod gate;
 mod handle;
+mod handles;
 mod health;
 mod hooks;
 mod ids;

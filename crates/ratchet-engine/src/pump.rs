@@ -74,6 +74,11 @@ pub(super) struct EndedAttempt {
     pub(super) refusals: u32,
 }
 
+/// The permit that an attempt took, by its fence; `None` if the job needs none.
+pub(super) fn permit_of(job: &JobRecord, fence: Fence) -> Option<Fence> {
+    job.spec.resource.is_some().then_some(fence)
+}
+
 pub(super) enum Message {
     Ended(Fence, Box<Ended>),
     /// What a handler held that was given up is free at last, and its permit ends.
@@ -368,7 +373,7 @@ impl Pump {
             Message::Ended(fence, ended) => {
                 let Some(running) = self.running.remove(&fence) else { return };
                 let Ended { settlement, defer, own_commit, held } = *ended;
-                let permit = running.job.spec.resource.is_some().then_some(fence);
+                let permit = permit_of(&running.job, fence);
                 match settlement {
                     None => {
                         if held.is_none() {
@@ -380,6 +385,8 @@ impl Pump {
                     Some(mut settlement) => {
                         // What the handler still does needs its permit.
                         settlement.ends_permit = permit.is_some() && held.is_none();
+                        settlement.discards =
+                            self.config.retention.discards_successes() && !self.client.handles().hold(fence.job_id);
                         if self.settlements.is_empty() && self.timers.failures == 0 {
                             self.timers.settle = Instant::now() + self.config.gather;
                         }

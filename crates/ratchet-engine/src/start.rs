@@ -112,6 +112,9 @@ impl RatchetBuilder {
         let rules = self.rules;
         rules.admit_declared(&schedules)?;
         let client = Client::over(store.clone(), self.clock.clone(), coordinator, meter).under(rules.clone());
+        if config.retention.discards_successes() {
+            client.handles().count();
+        }
         if let Some(capture) = self.trace_capture {
             client.capture_traces(capture);
         }
@@ -258,6 +261,7 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -
         "queues": queues,
         "slots": slots.total(),
         "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
+        "discards": config.retention.discards_successes(),
     });
     JsonText::encode("node info", &info, 1024 * 1024)
 }

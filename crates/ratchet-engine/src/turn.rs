@@ -11,7 +11,7 @@ use tracing::Instrument;
 use crate::deadline::within;
 use crate::metrics::names;
 use crate::narrow::Narrow;
-use crate::pump::{EndedAttempt, Pump};
+use crate::pump::{EndedAttempt, Pump, permit_of};
 use crate::stats::Loop;
 
 /// Settlements in one transaction.
@@ -127,7 +127,7 @@ impl Pump {
                     );
                 }
             }
-            let permit = ended.job.spec.resource.is_some().then_some(settlement.fence);
+            let permit = permit_of(&ended.job, settlement.fence);
             permits_ended += usize::from(settlement.ends_permit);
             self.free_slot(ended.pool, ended.held, permit);
         }
@@ -271,7 +271,7 @@ impl Pump {
     fn give_up(&mut self, error: &StoreError) {
         let ended = self.ended.remove(0);
         let fence = self.settlements.remove(0).fence;
-        let permit = ended.job.spec.resource.is_some().then_some(fence);
+        let permit = permit_of(&ended.job, fence);
         if ended.held.is_none() {
             self.released.extend(permit);
         }

@@ -5,49 +5,19 @@ use std::collections::{BTreeMap, HashSet};
 use jiff::Timestamp;
 use ratchet_core::retention::ARCHIVED_ATTEMPTS_MAX;
 use ratchet_core::store::{ArchiveRequest, Archived};
-use ratchet_core::{AttemptRecord, Flow, JobId, StoreError, Tag, clock};
+use ratchet_core::{AttemptRecord, Flow, JobId, StoreError, clock};
 
 use crate::cluster::database_time;
 use crate::conn::Conn;
-use crate::dialect::Dialect;
+use crate::leave::{self, EndedRow, ended_row};
 use crate::query::attempt_of;
 use crate::read::json_of;
 use crate::stmt::Stmt;
 use crate::value::Value;
 use crate::waits;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[
-    CANDIDATES,
-    HOLD,
-    NEEDED,
-    LIVE_PARENTS,
-    OPEN_BATCHES,
-    MAY_BE_RETRIED,
-    LAST_ATTEMPTS,
-    COPY,
-    TAG_ARCHIVED,
-    LEAVE_TAGS,
-    LEAVE_PARENTS,
-    LEAVE_ATTEMPTS,
-    LEAVE_ALERTS,
-    LEAVE_WAITS,
-    LEAVE_BATCHES,
-    LEAVE,
-    LOOSE_EDGES_FROM,
-    LOOSE_EDGES_TO,
-    LEAVE_EDGES,
-];
-
-/// An ended job that may be archived, if it is old enough and nothing hangs on it.
-struct Candidate {
-    id: JobId,
-    terminated_at: Option<Timestamp>,
-    flow: Flow,
-    parent: Option<JobId>,
-    in_workflow: bool,
-    canceled_because: Option<JobId>,
-    tags: Vec<Tag>,
-}
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[CANDIDATES, HOLD, NEEDED, LIVE_PARENTS, OPEN_BATCHES, MAY_BE_RETRIED, LAST_ATTEMPTS, COPY, TAG_ARCHIVED];
 
 /// Moves some ended jobs to the archive.
 ///
@@ -66,7 +36,7 @@ pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Ar
     let go = free_to_go(conn, old, request, cutoff).await?;
     if !go.is_empty() {
         copy(conn, &go, now).await?;
-        leave(conn, &go).await?;
+        leave::leave(conn, &go).await?;
     }
     Ok(Archived { moved: go.len() as u64, last, more })
 }
@@ -74,38 +44,30 @@ pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Ar
 // Ids tell when jobs were made, so the index that lists ended jobs finds the old ones too.
 const CANDIDATES: Stmt = Stmt::shared(
     "looking for jobs to archive",
-    "SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because FROM scheduler_job \
-     WHERE terminal_status = ? AND job_id > ? AND job_id < ? ORDER BY job_id LIMIT ?",
+    concat!(
+        "SELECT ",
+        ended_row!(),
+        " FROM scheduler_job WHERE terminal_status = ? AND job_id > ? AND job_id < ? ORDER BY job_id LIMIT ?"
+    ),
 )
 // The order by primary key tempts it to read all jobs.
-.mysql(
-    "SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because FROM scheduler_job \
-     FORCE INDEX (idx_job_terminal) WHERE terminal_status = ? AND job_id > ? AND job_id < ? ORDER BY job_id LIMIT ?",
-);
+.mysql(concat!(
+    "SELECT ",
+    ended_row!(),
+    " FROM scheduler_job FORCE INDEX (idx_job_terminal) WHERE terminal_status = ? AND job_id > ? AND job_id < ? \
+     ORDER BY job_id LIMIT ?"
+));
 
 async fn candidates(
     conn: &mut dyn Conn,
     request: &ArchiveRequest,
     cutoff: Timestamp,
-) -> Result<Vec<Candidate>, StoreError> {
+) -> Result<Vec<EndedRow>, StoreError> {
     let after = request.after.unwrap_or(JobId(uuid::Uuid::nil()));
     let below = JobId::floor(cutoff);
     let values = vec![request.state.into(), after.into(), below.into(), Value::count(request.limit)];
     let rows = conn.rows(&CANDIDATES, values).await?;
-    rows.iter()
-        .map(|row| {
-            let mut fields = row.fields();
-            Ok(Candidate {
-                id: fields.job_id("job_id")?,
-                terminated_at: fields.opt_time("terminated_at")?,
-                flow: Flow::from_bits(fields.number("flow")?),
-                parent: fields.opt_job_id("depends_on")?,
-                in_workflow: fields.opt_job_id("workflow_id")?.is_some(),
-                tags: fields.opt_parsed("tags", serde_json::from_str)?.unwrap_or_default(),
-                canceled_because: fields.opt_job_id("canceled_because")?,
-            })
-        })
-        .collect()
+    rows.iter().map(EndedRow::of).collect()
 }
 
 // Whoever brings a job back to life holds its row. What was brought back since it was looked at is not there any more.
@@ -140,13 +102,13 @@ const MAY_BE_RETRIED: Stmt = Stmt::shared(
 /// live hangs on.
 async fn free_to_go(
     conn: &mut dyn Conn,
-    old: Vec<Candidate>,
+    old: Vec<EndedRow>,
     request: &ArchiveRequest,
     cutoff: Timestamp,
-) -> Result<Vec<Candidate>, StoreError> {
+) -> Result<Vec<EndedRow>, StoreError> {
     let ids: Vec<JobId> = old.iter().map(|job| job.id).collect();
     let held = found(conn, &HOLD, &[request.state.into(), cutoff.into()], &ids).await?;
-    let those = |flag: Flow| move |job: &&Candidate| job.flow.has(flag);
+    let those = |flag: Flow| move |job: &&EndedRow| job.flow.has(flag);
     let with = |flag: Flow| old.iter().filter(those(flag)).map(|job| job.id).collect::<Vec<_>>();
     let needed = found(conn, &NEEDED, &[], &with(Flow::DEPENDANTS)).await?;
     let open = found(conn, &OPEN_BATCHES, &[], &with(Flow::BATCH)).await?;
@@ -158,7 +120,7 @@ async fn free_to_go(
     parents.sort_unstable();
     parents.dedup();
     let live = found(conn, &LIVE_PARENTS, &[], &parents).await?;
-    let stays = |job: &Candidate| {
+    let stays = |job: &EndedRow| {
         let parent = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD));
         !held.contains(&job.id)
             || needed.contains(&job.id)
@@ -297,14 +259,14 @@ const TAG_ARCHIVED: Stmt =
     Stmt::shared("tagging archived jobs", "INSERT INTO scheduler_job_archive_tag (tag, job_id) /*rows:text id*/");
 
 /// Writes jobs to the archive, with their last attempts, their signals and their tags.
-async fn copy(conn: &mut dyn Conn, go: &[Candidate], now: Timestamp) -> Result<(), StoreError> {
+async fn copy(conn: &mut dyn Conn, go: &[EndedRow], now: Timestamp) -> Result<(), StoreError> {
     let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
     let mut attempts: BTreeMap<JobId, Vec<AttemptRecord>> = BTreeMap::new();
     for row in conn.rows_in(&LAST_ATTEMPTS, &[], &ids).await? {
         let attempt = attempt_of(&row)?;
         attempts.entry(attempt.job_id).or_default().push(attempt);
     }
-    let signals = waits::read(conn, &awaited(go)).await?;
+    let signals = waits::read(conn, &leave::awaited(go)).await?;
     let mut rows = Vec::with_capacity(go.len());
     for job in go {
         let attempts = attempts.get(&job.id).map_or(Ok(Value::Json(None)), json_of)?;
@@ -315,109 +277,6 @@ async fn copy(conn: &mut dyn Conn, go: &[Candidate], now: Timestamp) -> Result<(
         values.extend([(*id).into(), attempts.clone(), signal.clone(), now.into()]);
     })
     .await?;
-    conn.run_each(&TAG_ARCHIVED, &tags(go), bind_tag).await?;
-    Ok(())
-}
-
-fn awaited(go: &[Candidate]) -> Vec<JobId> {
-    let awaited = |job: &&Candidate| job.flow.has(Flow::SIGNAL) || job.flow.has(Flow::SIGNALED);
-    go.iter().filter(awaited).map(|job| job.id).collect()
-}
-
-fn tags(go: &[Candidate]) -> Vec<(&Tag, JobId)> {
-    go.iter().flat_map(|job| job.tags.iter().map(|tag| (tag, job.id))).collect()
-}
-
-fn bind_tag((tag, id): &(&Tag, JobId), values: &mut Vec<Value>) {
-    values.extend([tag.as_str().into(), (*id).into()]);
-}
-
-// MariaDB finds no rows by an index through a list of pairs.
-const LEAVE_TAGS: Stmt = Stmt::shared(
-    "taking the tags of jobs away",
-    "DELETE FROM scheduler_job_tag WHERE (tag, job_id) IN (/*rows:text id*/)",
-)
-.mysql(
-    "DELETE t FROM (/*union*/SELECT CAST(? AS BINARY) AS tag, CAST(? AS BINARY(16)) AS job_id/*end*/) v \
-     STRAIGHT_JOIN scheduler_job_tag t FORCE INDEX (PRIMARY) ON t.tag = v.tag AND t.job_id = v.job_id",
-);
-
-const LEAVE_PARENTS: Stmt = Stmt::only_mysql(
-    "taking jobs from the children of others",
-    "DELETE c FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS parent_id, CAST(? AS BINARY(16)) AS job_id/*end*/) v \
-     STRAIGHT_JOIN scheduler_job_child c FORCE INDEX (PRIMARY) ON c.parent_id = v.parent_id AND c.job_id = v.job_id",
-);
-
-const LEAVE_ATTEMPTS: Stmt =
-    Stmt::shared("taking the attempts of jobs away", "DELETE FROM scheduler_job_execution WHERE job_id /*any*/");
-
-const LEAVE_ALERTS: Stmt =
-    Stmt::shared("taking the alerts of jobs away", "DELETE FROM scheduler_dlq_alert WHERE job_id /*any*/");
-
-const LEAVE_WAITS: Stmt =
-    Stmt::shared("taking the waits of jobs away", "DELETE FROM scheduler_signal_wait WHERE job_id /*any*/");
-
-const LEAVE_BATCHES: Stmt =
-    Stmt::shared("taking the rows of batches away", "DELETE FROM scheduler_batch WHERE batch_id /*any*/");
-
-const LEAVE: Stmt = Stmt::shared("taking jobs away", "DELETE FROM scheduler_job WHERE job_id /*any*/");
-
-/// Deletes what was copied, and what goes with it.
-async fn leave(conn: &mut dyn Conn, go: &[Candidate]) -> Result<(), StoreError> {
-    let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
-    conn.run_in(&LEAVE_ATTEMPTS, &[], &ids).await?;
-    conn.run_in(&LEAVE_ALERTS, &[], &ids).await?;
-    conn.run_in(&LEAVE_WAITS, &[], &awaited(go)).await?;
-    conn.run_each(&LEAVE_TAGS, &tags(go), bind_tag).await?;
-    let batches: Vec<JobId> = go.iter().filter(|job| job.flow.has(Flow::BATCH)).map(|job| job.id).collect();
-    conn.run_in(&LEAVE_BATCHES, &[], &batches).await?;
-    if conn.texts().dialect() == Dialect::Mysql {
-        let children: Vec<(JobId, JobId)> = go.iter().filter_map(|job| Some((job.parent?, job.id))).collect();
-        conn.run_each(&LEAVE_PARENTS, &children, bind_pair).await?;
-    }
-    conn.run_in(&LEAVE, &[], &ids).await?;
-    let tied: Vec<JobId> = go.iter().filter(|job| job.in_workflow || !job.flow.is_none()).map(|job| job.id).collect();
-    leave_edges(conn, &tied).await
-}
-
-fn bind_pair((one, other): &(JobId, JobId), values: &mut Vec<Value>) {
-    values.extend([(*one).into(), (*other).into()]);
-}
-
-// Read before they are deleted: in a delete MySQL would lock what it looks at.
-const LOOSE_EDGES_FROM: Stmt = Stmt::shared(
-    "looking for edges from archived jobs to archived jobs",
-    "SELECT e.parent_job_id AS parent_job_id, e.child_job_id AS child_job_id FROM scheduler_workflow_condition e \
-     LEFT JOIN scheduler_job j ON j.job_id = e.child_job_id WHERE j.job_id IS NULL AND e.parent_job_id /*any*/",
-);
-
-const LOOSE_EDGES_TO: Stmt = Stmt::shared(
-    "looking for edges to archived jobs from archived jobs",
-    "SELECT e.parent_job_id AS parent_job_id, e.child_job_id AS child_job_id FROM scheduler_workflow_condition e \
-     LEFT JOIN scheduler_job j ON j.job_id = e.parent_job_id WHERE j.job_id IS NULL AND e.child_job_id /*any*/",
-);
-
-const LEAVE_EDGES: Stmt = Stmt::shared(
-    "taking edges between archived jobs away",
-    "DELETE FROM scheduler_workflow_condition WHERE (parent_job_id, child_job_id) IN (/*rows:id id*/)",
-)
-.mysql(
-    "DELETE e FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS parent_job_id, CAST(? AS BINARY(16)) AS child_job_id\
-     /*end*/) v STRAIGHT_JOIN scheduler_workflow_condition e FORCE INDEX (PRIMARY) \
-     ON e.parent_job_id = v.parent_job_id AND e.child_job_id = v.child_job_id",
-);
-
-/// Edges are kept while one of their ends is not archived: it may be retried, and then needs its input.
-async fn leave_edges(conn: &mut dyn Conn, ids: &[JobId]) -> Result<(), StoreError> {
-    let mut loose = Vec::new();
-    for stmt in [&LOOSE_EDGES_FROM, &LOOSE_EDGES_TO] {
-        for row in conn.rows_in(stmt, &[], ids).await? {
-            let mut fields = row.fields();
-            loose.push((fields.job_id("parent_job_id")?, fields.job_id("child_job_id")?));
-        }
-    }
-    loose.sort_unstable();
-    loose.dedup();
-    conn.run_each(&LEAVE_EDGES, &loose, bind_pair).await?;
+    conn.run_each(&TAG_ARCHIVED, &leave::tags(go), leave::bind_tag).await?;
     Ok(())
 }

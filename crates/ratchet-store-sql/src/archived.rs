@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ratchet_core::record::Timing;
-use ratchet_core::{AttemptRecord, Flow, JobId, JobRecord, JsonText, SignalRecord, StoreError, Tag};
+use ratchet_core::{AttemptRecord, JobId, JobRecord, JsonText, SignalRecord, StoreError, Tag};
 
 use crate::conn::Conn;
 use crate::control;
@@ -45,7 +45,7 @@ pub(crate) fn archived_of(row: &Row) -> Result<JobRecord, StoreError> {
     job.crash_count = fields.number("crash_count")?;
     job.scheduled_time = fields.time("scheduled_time")?;
     job.last_error = fields.opt_text("terminal_error")?.map(str::to_owned);
-    job.flow = Flow::from_bits(fields.number("flow")?);
+    job.flow = fields.flow("flow")?;
     job.release_delay = fields.opt_duration("release_delay_us")?;
     job.canceled_because = fields.opt_job_id("canceled_because")?;
     job.superseded_by = fields.opt_job_id("superseded_by")?;

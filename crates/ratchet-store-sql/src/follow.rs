@@ -173,7 +173,7 @@ async fn read_children(conn: &mut dyn Conn, ids: &[JobId], rows: &mut HashMap<Jo
         let id = fields.job_id("job_id")?;
         let state = fields.state("status")?;
         let version = fields.number("version")?;
-        let flow = Flow::from_bits(fields.number("flow")?);
+        let flow = fields.flow("flow")?;
         let waiting = Waiting { flow, waits_for: fields.number("waits_for")? };
         let (attempts, crash_count) = (fields.number("attempts")?, fields.number("crash_count")?);
         let scheduled_time = fields.time("scheduled_time")?;

@@ -48,6 +48,7 @@ pub mod in_transaction;
 pub mod insight;
 pub mod job_log;
 pub mod lease;
+pub mod leave;
 pub mod listing;
 pub mod migrate;
 pub mod next_due;
@@ -90,6 +91,7 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     job_log::STATEMENTS,
     lane_heads::STATEMENTS,
     lease::STATEMENTS,
+    leave::STATEMENTS,
     limited_lanes::STATEMENTS,
     listing::STATEMENTS,
     mailbox::STATEMENTS,

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Backoff, BusinessKey, Claim, ErrorKind, Fence, Flow, IdempotencyKey, JobId, JobRecord, JobSpec, JobState, JsonText,
-    Kind, NodeId, Principal, Priority, QueueName, ResourceName, StepName, StoreError, Tag,
+    Backoff, BusinessKey, Claim, ErrorKind, Fence, IdempotencyKey, JobId, JobRecord, JobSpec, JobState, JsonText, Kind,
+    NodeId, Principal, Priority, QueueName, ResourceName, StepName, StoreError, Tag,
 };
 
 use crate::conn::Conn;
@@ -140,7 +140,7 @@ fn claimed_record(row: &Row, node: NodeId) -> Result<JobRecord, StoreError> {
     job.picked_by = Some(node);
     job.picked_at = fields.opt_time("picked_at")?;
     job.last_error = fields.opt_text("last_error")?.map(str::to_owned);
-    job.flow = Flow::from_bits(fields.number("flow")?);
+    job.flow = fields.flow("flow")?;
     Ok(job)
 }
 
@@ -195,7 +195,7 @@ pub(crate) fn record_of(row: &Row) -> Result<JobRecord, StoreError> {
     job.picked_at = fields.opt_time("picked_at")?;
     job.progress = fields.opt_real("progress")?;
     job.last_error = fields.opt_text("last_error")?.map(str::to_owned);
-    job.flow = Flow::from_bits(fields.number("flow")?);
+    job.flow = fields.flow("flow")?;
     job.waits_for = fields.number("waits_for")?;
     job.release_delay = fields.opt_duration("release_delay_us")?;
     job.canceled_because = fields.opt_job_id("canceled_because")?;

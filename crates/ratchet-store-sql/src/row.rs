@@ -3,7 +3,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::{ErrorKind, JobId, JobState, NodeId, StoreError};
+use ratchet_core::{ErrorKind, Flow, JobId, JobState, NodeId, StoreError};
 use uuid::Uuid;
 
 /// What a driver says about a cell that it could not read.
@@ -141,6 +141,11 @@ impl<'r> Fields<'r> {
     /// The state of a job.
     pub fn state(&mut self, column: &'static str) -> Result<JobState, StoreError> {
         self.opt_state(column)?.ok_or_else(|| missing(column))
+    }
+
+    /// How a job is tied to others. That somebody waits for it is no tie.
+    pub fn flow(&mut self, column: &'static str) -> Result<Flow, StoreError> {
+        Ok(Flow::from_bits(self.number(column)?).without(Flow::KEPT))
     }
 
     /// Text that means something, if it is not NULL.

@@ -15,6 +15,7 @@ use ratchet_core::{
 use crate::batches;
 use crate::conn::Conn;
 use crate::follow::follow;
+use crate::leave;
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::success;
@@ -68,6 +69,7 @@ pub async fn settle(
     }
     followed.append(&mut tally::after_counting(conn, &counted).await?);
     followed.append(&mut tally::count(conn, &tallies).await?);
+    leave::discard(conn, settlements, &settled).await?;
     Ok((settled, followed))
 }
 
@@ -203,7 +205,7 @@ async fn lock(
             last_error: fields.opt_text("last_error")?.map(str::to_owned),
             business_key: fields.opt_text("business_key")?.map(str::to_owned),
             scheduled_time: fields.time("scheduled_time")?,
-            flow: Flow::from_bits(fields.number("flow")?),
+            flow: fields.flow("flow")?,
             batch: fields.opt_job_id("batch_id")?,
         };
         found.insert(id, row);
@@ -218,7 +220,8 @@ const WRITTEN_ATTEMPTS: Stmt = Stmt::shared(
 
 /// Which of these settlements are already written, as far as their attempt's record tells.
 ///
-/// An attempt that somebody else ended (cancelled it, found its node dead) has a record too, with another status.
+/// An attempt that somebody else ended (cancelled it, found its node dead) has a record too, with another status. A success that
+/// was to delete the job has left none if the job is gone.
 async fn written_before(
     conn: &mut dyn Conn,
     settlements: &[Settlement],
@@ -235,6 +238,12 @@ async fn written_before(
             *fence == Fence { job_id, version, node }
                 && attempt.as_ref().is_some_and(|attempt| attempt.status.as_str() == status)
         }));
+    }
+    let deleting = which.iter().copied().filter(|index| settlements[*index].deletes() && !written.contains(index));
+    let deleting: HashMap<JobId, usize> = deleting.map(|index| (settlements[index].fence.job_id, index)).collect();
+    if !deleting.is_empty() {
+        let gone = leave::gone(conn, deleting.keys().copied().collect()).await?;
+        written.extend(gone.iter().filter_map(|id| deleting.get(id)));
     }
     Ok(written)
 }

@@ -34,7 +34,7 @@ macro_rules! implement_store {
             };
             use $crate::{
                 Intent, Transact as _, archive, archived, batches, cancel_children, cluster, control, dead_letters,
-                edges, fire, insight, job_log, lease, listing, next_due, purge, query, queues, read, recurring,
+                edges, fire, insight, job_log, lease, leave, listing, next_due, purge, query, queues, read, recurring,
                 resources, signals, submit, submit_plain, turn, work,
             };
 
@@ -78,6 +78,10 @@ macro_rules! implement_store {
 
                 async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
                     self.transact(Intent::Write, work!([], |conn| archived::delete(conn, id))).await
+                }
+
+                async fn keep(&self, id: JobId) -> Result<(), StoreError> {
+                    self.transact(Intent::Write, work!([], |conn| leave::keep(conn, id))).await
                 }
             }
 

@@ -101,6 +101,10 @@ impl JobStore for BrokenStore {
         }
         self.inner.delete(id).await
     }
+
+    async fn keep(&self, id: JobId) -> Result<(), StoreError> {
+        if self.has(Flaw::ForgetsWhoWaits) { Ok(()) } else { self.inner.keep(id).await }
+    }
 }
 
 impl BrokenStore {

@@ -164,6 +164,14 @@ flaws! {
     ForgetsItsOwn,
     /// Takes any end for its own.
     MaybeMeansYes,
+    /// Deletes no success that nobody wants to keep.
+    KeepsSuccesses,
+    /// Deletes every success.
+    DiscardsAlways,
+    /// Deletes successes that something hangs on.
+    DiscardsTheTied,
+    /// Deletes successes that somebody waits for.
+    ForgetsWhoWaits,
     /// Stores no callbacks.
     LosesCallbacks,
     /// Stores callbacks of settlements that changed nothing.

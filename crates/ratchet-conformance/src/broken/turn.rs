@@ -74,7 +74,7 @@ impl TurnStore for BrokenStore {
 
 impl BrokenStore {
     async fn spoil_settlement(&self, settlement: &mut Settlement) {
-        let Settlement { fence, change, attempt, new_jobs, ends_permit, .. } = settlement;
+        let Settlement { fence, change, attempt, new_jobs, ends_permit, discards, .. } = settlement;
         if self.has(Flaw::ForgetsVersion) {
             let shift = self.seen().versions.get(&fence.job_id).copied().unwrap_or(0);
             fence.version += shift;
@@ -119,6 +119,8 @@ impl BrokenStore {
             Flaw::LosesAttempts => *attempt = None,
             Flaw::KeepsPermits => *ends_permit = false,
             Flaw::EndsPermitsEarly => *ends_permit = true,
+            Flaw::KeepsSuccesses => *discards = false,
+            Flaw::DiscardsAlways => *discards = true,
             _ => {}
         }
     }
@@ -141,6 +143,10 @@ impl BrokenStore {
                 (Flaw::SaysApplied, _) => *settled = Settled::Applied,
                 (Flaw::ForgetsItsOwn, Settled::AlreadyApplied) => *settled = Settled::Conflict,
                 (Flaw::MaybeMeansYes, _) if settlement.maybe_applied => *settled = Settled::AlreadyApplied,
+                (Flaw::DiscardsTheTied, Settled::Applied) if settlement.discards => {
+                    // What a live job needs is refused.
+                    let _ = self.inner.delete(job_id).await;
+                }
                 (Flaw::EffectsFromTheList, Settled::Conflict | Settled::AlreadyApplied) => {
                     self.inner.submit(&[SubmitUnit::of(settlement.new_jobs.clone())]).await?;
                 }

@@ -94,6 +94,7 @@ impl Tables {
         self.attempts.retain(|(job_id, _), _| *job_id != id);
         self.alerts.retain(|alert| alert.job_id != id);
         self.batches.remove(&id);
+        self.kept.remove(&id);
         let signal = self.signals.remove(&id);
         self.archive.insert(id, ArchivedJob { job, attempts, signal });
     }

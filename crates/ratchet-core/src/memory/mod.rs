@@ -92,6 +92,8 @@ struct Tables {
     /// By attempt.
     permits: BTreeMap<Fence, ResourceName>,
     log: BTreeMap<(JobId, LogPlace), LogLine>,
+    /// Jobs that stay when they have ended, because somebody waits for them.
+    kept: BTreeSet<JobId>,
 }
 
 #[derive(Debug, Clone)]

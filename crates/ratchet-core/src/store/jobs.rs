@@ -36,6 +36,10 @@ pub trait JobStore: Send + Sync {
     /// [`Conflict`](crate::ErrorKind::Conflict); so is one whose result a failed job needs if it is retried, or one that was
     /// cancelled because of a failed job if that is.
     async fn delete(&self, id: JobId) -> Result<bool, StoreError>;
+
+    /// Somebody waits for the end of this job: a settlement that [`discards`](crate::Settlement::discards) leaves it. Nothing else
+    /// changes, and nothing at all if it has ended or is not there.
+    async fn keep(&self, id: JobId) -> Result<(), StoreError>;
 }
 
 /// Jobs that are stored together or not at all.

@@ -22,8 +22,9 @@ const LEASE_EVERY: Duration = Duration::from_secs(10);
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_TIMES: u32 = 2;
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// How often jobs are looked at again that could not go when they were passed.
-const AGAIN_EVERY: Duration = Duration::from_hours(1);
+/// How often, at most and at least, jobs are looked at again that could not go when they were passed.
+const AGAIN_MIN: Duration = Duration::from_mins(1);
+const AGAIN_MAX: Duration = Duration::from_hours(1);
 
 /// Archives and purges in small portions, with pauses.
 pub(crate) struct Keeper {
@@ -35,11 +36,26 @@ pub(crate) struct Keeper {
     deadline: Duration,
     /// The last job of each state that was looked at. Most of what came before is gone, and a database may still have to
     /// step over it.
-    passed: [Option<JobId>; JobState::ALL.len()],
+    passed: [Passed; JobState::ALL.len()],
     /// How far the purge of logs is, likewise.
     lines: Walk,
-    /// When to look at everything from the start.
+    /// When to look at all lines from the start.
+    lines_again: Instant,
+}
+
+/// How far the archiving of jobs of one state is.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    last: Option<JobId>,
+    /// When to begin from the start: a job may have been passed that was not old enough, or that something hung on.
     again: Instant,
+}
+
+impl Passed {
+    /// Jobs of a short retention are looked at again soon: none is kept for much longer than its time.
+    fn new(now: Instant, age: Duration) -> Self {
+        Self { last: None, again: now + (age / 4).clamp(AGAIN_MIN, AGAIN_MAX) }
+    }
 }
 
 /// What there is to do.
@@ -65,9 +81,10 @@ impl Keeper {
     pub(crate) fn new(client: Client, retention: Retention, every: Duration, deadline: Duration) -> Self {
         let store = client.store().clone();
         let lease = Lease { store: store.clone(), name: lease::CARE, ttl: LEASE_TTL, deadline };
-        let passed = [None; JobState::ALL.len()];
-        let (lease, again) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Instant::now() + AGAIN_EVERY);
-        Self { store, client, lease, retention, every, deadline, passed, lines: Walk::new(Instant::now()), again }
+        let now = Instant::now();
+        let passed = JobState::ALL.map(|state| Passed::new(now, retention.of(state).unwrap_or_default()));
+        let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Walk::new(now));
+        Self { store, client, lease, retention, every, deadline, passed, lines, lines_again: now + AGAIN_MAX }
     }
 
     fn chores(&self) -> Vec<Chore> {
@@ -83,12 +100,17 @@ impl Keeper {
 
     /// Does every chore until there is nothing more to do, unless another node does.
     async fn round(&mut self, node: NodeId) -> Result<(), StoreError> {
-        if Instant::now() >= self.again {
-            self.passed = [None; JobState::ALL.len()];
-            self.lines = Walk::new(Instant::now());
-            self.again = Instant::now() + AGAIN_EVERY;
+        let now = Instant::now();
+        for state in JobState::ALL {
+            let passed = &mut self.passed[state as usize];
+            if now >= passed.again {
+                *passed = Passed::new(now, self.retention.of(state).unwrap_or_default());
+            }
         }
-        self.lines.begin(Instant::now());
+        if now >= self.lines_again {
+            (self.lines, self.lines_again) = (Walk::new(now), now + AGAIN_MAX);
+        }
+        self.lines.begin(now);
         for chore in self.chores() {
             let mut done = 0;
             let ended = loop {
@@ -118,9 +140,9 @@ impl Keeper {
         match chore {
             Chore::Archive(state, age) => {
                 let passed = &mut self.passed[state as usize];
-                let request = ArchiveRequest { state, age, after: *passed, limit: TOGETHER };
+                let request = ArchiveRequest { state, age, after: passed.last, limit: TOGETHER };
                 let done = within(self.deadline, "archiving jobs", self.store.archive(&request)).await?;
-                *passed = done.last;
+                passed.last = done.last;
                 Ok((done.moved, done.more))
             }
             Chore::PurgeArchive(age) => {

@@ -226,6 +226,9 @@ impl JobStore for Faulty {
     async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
         self.inner.delete(id).await
     }
+    async fn keep(&self, id: JobId) -> Result<(), StoreError> {
+        self.inner.keep(id).await
+    }
 }
 
 delegated!(ControlStore {

@@ -8,6 +8,7 @@ mod callers;
 mod care;
 mod codecs;
 mod control;
+mod discards;
 mod events;
 mod executors;
 mod faults;

@@ -7,13 +7,12 @@ use futures_util::{StreamExt as _, stream};
 use ratchet_core::flow::{Join, WorkflowState};
 use ratchet_core::{JobState, JobType};
 use ratchet_engine::{
-    Client, Failure, IntoBranch as _, Job, JobContext, JobExt as _, Ratchet, ResultCondition, Sort, SubmitError,
-    conditions, result,
+    Client, Failure, IntoBranch as _, Job, JobContext, JobExt as _, Ratchet, Sort, SubmitError, conditions, result,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::support::{Play, Stage, memory, quick};
+use crate::support::{IsEven, Play, Stage, memory, quick};
 
 /// Fails until somebody has mended what it needs.
 #[derive(Serialize, Deserialize)]
@@ -53,17 +52,6 @@ impl Job for Echo {
 
     async fn run(self, ctx: JobContext) -> Result<Value, Failure> {
         ctx.prev()
-    }
-}
-
-struct IsEven;
-
-impl ResultCondition for IsEven {
-    const KIND: &'static str = "ratchet.when.is-even";
-    type Input = u64;
-
-    fn holds(number: &u64) -> Result<bool, Failure> {
-        Ok(number.is_multiple_of(2))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ratchet_core::{JobId, MemoryStore};
 use ratchet_engine::{
     EventStream, Failure, Job, JobContext, JobDefaults, JobEvent, JobEventKind, Ratchet, RatchetBuilder, Requirement,
-    SystemClock,
+    ResultCondition, SystemClock,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -227,5 +227,17 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
     while !holds().await {
         assert!(tokio::time::Instant::now() < deadline, "{what} does not come");
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A condition that is a function.
+pub(crate) struct IsEven;
+
+impl ResultCondition for IsEven {
+    const KIND: &'static str = "ratchet.when.is-even";
+    type Input = u64;
+
+    fn holds(number: &u64) -> Result<bool, Failure> {
+        Ok(number.is_multiple_of(2))
     }
 }

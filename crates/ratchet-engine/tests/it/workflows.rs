@@ -11,7 +11,7 @@ use ratchet_engine::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::support::{Play, Stage, event, memory, quick};
+use crate::support::{IsEven, Play, Stage, event, memory, quick};
 
 /// Returns what it is given, and what came of the steps before.
 #[derive(Serialize, Deserialize)]
@@ -54,17 +54,6 @@ impl Job for Give {
 
     async fn run(self, _ctx: JobContext) -> Result<u64, Failure> {
         Ok(self.0)
-    }
-}
-
-struct IsEven;
-
-impl ResultCondition for IsEven {
-    const KIND: &'static str = "ratchet.when.is-even";
-    type Input = u64;
-
-    fn holds(number: &u64) -> Result<bool, Failure> {
-        Ok(number.is_multiple_of(2))
     }
 }
 

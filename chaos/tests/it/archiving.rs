@@ -1,0 +1,114 @@
+//! A great many ended jobs go to the archive while others flow.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ratchet::prelude::*;
+use ratchet::{ArchiveScope, BulkEventKind, JobFilter, JobId, Retention};
+use tokio::task::JoinSet;
+
+use crate::cluster::Cluster;
+
+const ROUNDS: usize = 3;
+const A_SECOND: u32 = 200;
+const ALONE: Duration = Duration::from_secs(4);
+/// Shorter than this a wait says more about the machine than about who else is at work.
+const UNNOTICED: Duration = Duration::from_millis(10);
+
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+static WAITS: Mutex<Vec<Duration>> = Mutex::new(Vec::new());
+
+fn waits() -> std::sync::MutexGuard<'static, Vec<Duration>> {
+    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Knows when it was submitted, and notes how long it took to start.
+#[job(kind = "chaos.flows")]
+async fn flows(submitted: Duration) {
+    waits().push(BEGAN.elapsed().saturating_sub(submitted));
+}
+
+/// Archives as many as have ended, in rounds: jobs flow alone, then beside the archiving of a part. These wait less than twice as
+/// long beside it, and every job is found once afterwards.
+pub(crate) async fn they_are_archived_while_jobs_flow(cluster: &Cluster, mut all: HashSet<JobId>) {
+    let part = all.len().div_ceil(ROUNDS);
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let node = self::node(cluster, Retention::keep_everything(), Arc::default()).await;
+        let deadline = Instant::now() + ALONE;
+        all.extend(flow(&node, || Instant::now() >= deadline).await);
+        node.shutdown().await;
+        alone.push(p99());
+
+        let archived = Arc::new(AtomicUsize::new(0));
+        // Not zero: that would delete them.
+        let at_once = Retention { succeeded: Some(Duration::from_micros(1)), ..Retention::keep_everything() };
+        let begun = Instant::now();
+        let node = self::node(cluster, at_once, archived.clone()).await;
+        let over = || archived.load(Ordering::SeqCst) >= part || begun.elapsed() > Duration::from_mins(1);
+        all.extend(flow(&node, over).await);
+        node.shutdown().await;
+        beside.push(p99());
+        println!("{} archived in {:.1} s", archived.load(Ordering::SeqCst), begun.elapsed().as_secs_f64());
+    }
+    println!("p99 from submit to start: alone {alone:?}, beside the archiving {beside:?}");
+    let (alone, beside) = (median(alone), median(beside));
+    assert!(beside < alone.max(UNNOTICED) * 2, "{beside:?} against {alone:?}");
+    let listed = list(cluster, ArchiveScope::Both).await;
+    assert_eq!(listed.len(), all.len(), "nothing is lost, and nothing is there twice");
+    assert_eq!(listed.into_iter().collect::<HashSet<_>>(), all);
+    let archived = list(cluster, ArchiveScope::Archived).await.len();
+    assert!(archived >= part * ROUNDS, "only {archived} of {} are in the archive", all.len());
+}
+
+async fn node(cluster: &Cluster, retention: Retention, archived: Arc<AtomicUsize>) -> Ratchet {
+    let store = ratchet::open_store(&cluster.server.url(), false).await.unwrap();
+    let builder = Ratchet::builder().shared_store(store).jobs(jobs![flows]).retention(retention);
+    let counted = move |event: &ratchet::BulkEvent| {
+        if let BulkEventKind::JobsArchived { count, .. } = event.what {
+            archived.fetch_add(usize::try_from(count).unwrap(), Ordering::SeqCst);
+        }
+    };
+    builder.care(Duration::from_millis(10)).on_bulk_event(counted).start().await.unwrap()
+}
+
+/// Submits jobs at a steady rate until it is over, and waits until all have begun.
+async fn flow(node: &Ratchet, over: impl Fn() -> bool) -> Vec<JobId> {
+    waits().clear();
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / A_SECOND);
+    let mut submits = JoinSet::new();
+    while !over() {
+        ticks.tick().await;
+        let client: Client = (**node).clone();
+        submits.spawn(async move { client.enqueue(flows(BEGAN.elapsed())).submit().await.unwrap().id() });
+    }
+    let submitted = submits.join_all().await;
+    crate::until::until("the last of them to begin", async || waits().len() == submitted.len()).await;
+    submitted
+}
+
+fn p99() -> Duration {
+    let mut waits = std::mem::take(&mut *waits());
+    waits.sort_unstable();
+    waits[waits.len() * 99 / 100]
+}
+
+fn median(mut of: Vec<Duration>) -> Duration {
+    of.sort_unstable();
+    of[of.len() / 2]
+}
+
+async fn list(cluster: &Cluster, archive: ArchiveScope) -> Vec<JobId> {
+    let filter = JobFilter { archive, ..JobFilter::default() };
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = cluster.client.list(&filter, after, 1_000).await.unwrap();
+        found.extend(page.items.iter().map(|job| job.id));
+        after = page.next;
+        if after.is_none() {
+            return found;
+        }
+    }
+}
