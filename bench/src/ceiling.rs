@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ratchet_bench::figures::{micros, per_job, rate};
 
-use crate::figures::{micros, per_job, rate};
 use crate::raw::{Lane, Raw, RawJob, Take};
 use crate::site::Site;
 

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use ratchet::{Kind, NodeId, NodeName, QueueName, Store};
+use ratchet_bench::figures::{Sample, median, micros};
 use ratchet_core::claim::Boost;
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::{Change, ClaimRequest, JsonText, Pool, Settlement};
 use uuid::Uuid;
 
-use crate::figures::{Sample, median, micros};
 use crate::raw::{Lane, RawJob, Take, kind_name};
 use crate::site::Site;
 use crate::sizes::Sizes;

@@ -2,31 +2,37 @@
 
 use std::time::Duration;
 
-/// One figure of one round: the product's beside the raw one.
-#[derive(Clone)]
-pub(crate) struct Sample {
-    pub(crate) name: &'static str,
-    pub(crate) value: f64,
-    pub(crate) raw: f64,
+/// One figure of one round: the product's beside the one that it is held against.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// What was measured.
+    pub name: &'static str,
+    /// The product's figure.
+    pub value: f64,
+    /// The figure that it is held against: the raw one, or the product's without what is being judged.
+    pub raw: f64,
     /// The product's against the raw one, in the same round.
-    pub(crate) ratio: f64,
+    pub ratio: f64,
     /// What else is worth knowing, by name.
-    pub(crate) extras: Vec<(&'static str, f64)>,
+    pub extras: Vec<(&'static str, f64)>,
 }
 
 impl Sample {
-    pub(crate) fn new(name: &'static str, value: f64, raw: f64) -> Self {
+    /// A figure beside the one that it is held against.
+    pub fn new(name: &'static str, value: f64, raw: f64) -> Self {
         Self { name, value, raw, ratio: value / raw, extras: Vec::new() }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: f64) -> Self {
+    /// The same, with something else that is worth knowing.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: f64) -> Self {
         self.extras.push((name, value));
         self
     }
 
     /// Of several rounds, each figure by itself. The two of a round lie close together in time, so that what else the
     /// machine does spoils their ratio less than either of them.
-    pub(crate) fn median(rounds: &[Self]) -> Self {
+    pub fn median(rounds: &[Self]) -> Self {
         let of = |figure: &dyn Fn(&Self) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>());
         let first = &rounds[0];
         let mut sample = Self::new(first.name, of(&|sample| sample.value), of(&|sample| sample.raw));
@@ -37,17 +43,19 @@ impl Sample {
         sample.with("ratio_lowest", percentile(&ratios, 0)).with("ratio_highest", percentile(&ratios, 100))
     }
 
-    pub(crate) fn extra(&self, name: &str) -> Option<f64> {
+    /// Something else that is worth knowing, if it is known.
+    pub fn extra(&self, name: &str) -> Option<f64> {
         self.extras.iter().find(|extra| extra.0 == name).map(|extra| extra.1)
     }
 }
 
-pub(crate) fn median(values: &[f64]) -> f64 {
+/// The middle one.
+pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50)
 }
 
 /// Nearest rank.
-pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
+pub fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
@@ -55,19 +63,22 @@ pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
 }
 
 /// Jobs per second.
-pub(crate) fn rate(jobs: usize, took: Duration) -> f64 {
+pub fn rate(jobs: usize, took: Duration) -> f64 {
     float(jobs) / took.as_secs_f64()
 }
 
+/// A count, to reckon with.
 #[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are far below 2^52")]
-pub(crate) fn float(count: usize) -> f64 {
+pub fn float(count: usize) -> f64 {
     count as f64
 }
 
-pub(crate) fn per_job(count: u64, jobs: usize) -> f64 {
+/// So much of something for each of so many jobs.
+pub fn per_job(count: u64, jobs: usize) -> f64 {
     float(usize::try_from(count).unwrap_or(usize::MAX)) / float(jobs)
 }
 
-pub(crate) fn micros(took: Duration) -> f64 {
+/// Microseconds.
+pub fn micros(took: Duration) -> f64 {
     took.as_secs_f64() * 1e6
 }

@@ -3,7 +3,6 @@
 
 mod ceiling;
 mod claims;
-mod figures;
 mod measure;
 mod mysql;
 mod postgres;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use ratchet_bench::figures::{Sample, per_job, percentile, rate};
 
 use crate::claims;
-use crate::figures::{Sample, percentile, rate};
 use crate::product::From;
 use crate::site::Site;
 use crate::sizes::Sizes;
@@ -137,7 +137,7 @@ async fn drain(site: &dyn Site, jobs: usize, batch: usize, first: First) -> Resu
         sample = sample.with("log_bytes_per_job", bytes).with("raw_log_bytes_per_job", raw);
     }
     if let Some(rows) = product.dead_rows {
-        sample = sample.with("dead_rows_after", crate::figures::per_job(rows, 1));
+        sample = sample.with("dead_rows_after", per_job(rows, 1));
     }
     Ok(sample)
 }

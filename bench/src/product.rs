@@ -4,27 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ratchet::{Client, Failure, Job, JobContext, Ratchet, Requirement};
+use ratchet_bench::figures::{micros, per_job, rate};
+use ratchet_bench::noop::{Noop, fill, settled};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::ceiling::FILLED;
-use crate::figures::{micros, per_job, rate};
-use crate::raw::NOOP;
 use crate::site::{Counts, Opened, Site};
-
-#[derive(Serialize, Deserialize)]
-struct Noop {
-    n: u64,
-}
-
-impl Job for Noop {
-    const KIND: &'static str = NOOP;
-    type Output = ();
-
-    async fn run(self, _ctx: JobContext) -> Result<(), Failure> {
-        Ok(())
-    }
-}
 
 /// Says when it starts.
 #[derive(Serialize, Deserialize)]
@@ -106,7 +92,7 @@ pub(crate) async fn drain(site: &dyn Site, jobs: usize, bulk: usize) -> Result<D
     let (log, before) = (looks.log_bytes().await?, (opened.counts)());
     let begun = Instant::now();
     let ratchet = Ratchet::builder().shared_store(opened.store.clone()).job::<Noop>().start().await?;
-    settled(&ratchet, jobs).await;
+    settled(&ratchet, jobs).await?;
     let rate = rate(jobs, begun.elapsed());
     let (after, turns) = ((opened.counts)(), ratchet.stats().turns);
     let log_bytes_per_job = looks.log_bytes().await?.zip(log).map(|(after, before)| per_job(after - before, jobs));
@@ -132,7 +118,7 @@ pub(crate) async fn end_to_end(site: &dyn Site, jobs: usize, together: usize) ->
     let ratchet = Ratchet::builder().shared_store(opened.store.clone()).job::<Noop>().start().await?;
     let begun = Instant::now();
     fill(&ratchet, jobs, together).await?;
-    settled(&ratchet, jobs).await;
+    settled(&ratchet, jobs).await?;
     let figure = rate(jobs, begun.elapsed());
     ratchet.shutdown().await;
     Ok(figure)
@@ -182,17 +168,4 @@ async fn fresh(site: &dyn Site) -> Result<Opened> {
 
 fn client_of(opened: &Opened) -> Client {
     Client::shared(opened.store.clone())
-}
-
-async fn fill(client: &Client, jobs: usize, together: usize) -> Result<()> {
-    for _ in 0..jobs.div_ceil(together) {
-        client.submit_all((0..together).map(|n| client.enqueue(Noop { n: n as u64 }))).await?;
-    }
-    Ok(())
-}
-
-async fn settled(ratchet: &Ratchet, jobs: usize) {
-    while ratchet.stats().settled < jobs as u64 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
 }

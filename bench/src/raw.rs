@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use async_trait::async_trait;
+use ratchet::Job as _;
+use ratchet_bench::noop::Noop;
 use uuid::Uuid;
 
 /// One bare connection.
@@ -57,15 +59,18 @@ pub(crate) struct Lane {
     pub(crate) priority: i16,
 }
 
-pub(crate) const NOOP: &str = "bench.noop";
 const PRIORITY: i16 = 2;
 const PRIORITIES: i16 = 5;
 
 impl RawJob {
     /// As the product's jobs without options are.
     pub(crate) fn noops(count: usize) -> Vec<Self> {
-        let job =
-            |n| Self { id: next_id(), kind: NOOP.to_owned(), priority: PRIORITY, payload: format!("{{\"n\":{n}}}") };
+        let job = |n| Self {
+            id: next_id(),
+            kind: Noop::KIND.to_owned(),
+            priority: PRIORITY,
+            payload: format!("{{\"n\":{n}}}"),
+        };
         (0..count).map(job).collect()
     }
 
@@ -84,7 +89,7 @@ impl RawJob {
 impl Lane {
     /// The only one that the jobs of [`RawJob::noops`] are in.
     pub(crate) fn noop() -> Vec<Self> {
-        vec![Self { kind: NOOP.to_owned(), priority: PRIORITY }]
+        vec![Self { kind: Noop::KIND.to_owned(), priority: PRIORITY }]
     }
 
     /// All that the jobs of [`RawJob::mixed`] are in.

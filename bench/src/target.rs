@@ -1,6 +1,6 @@
 //! What the figures should be: a floor that is owed, and a goal.
 
-use crate::figures::Sample;
+use ratchet_bench::figures::Sample;
 
 pub(crate) struct Target {
     /// What is judged.

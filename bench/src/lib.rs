@@ -1,0 +1,6 @@
+//! What the measuring programs have in common.
+
+pub mod bare;
+pub mod figures;
+pub mod history;
+pub mod noop;
