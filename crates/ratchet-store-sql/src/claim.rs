@@ -5,7 +5,7 @@
 //! asks for (unknown kinds, paused queues) are never read.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ratchet_core::{Claim, ClaimRequest, ErrorKind, Fence, JobId, JobRecord, NodeId, StoreError};
@@ -73,6 +73,7 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
             break;
         }
         let mut taken = take(conn, request.node, gate.now, &picked).await?;
+        conn.texts().marks().taken(taken.claims.len());
         claimed.append(&mut taken.claims);
         if !taken.unreadable.is_empty() {
             conn.run_in(&PARK, &[Value::micros(PARK_FOR)], &taken.unreadable).await?;
@@ -200,11 +201,12 @@ const LOOK: Stmt = Stmt::shared(
      SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probation_waits AS probation_waits, \
      g.limited_wait AS limited_wait, h.lane AS lane, h.scheduled_time AS scheduled_time, h.job_id AS job_id FROM g LEFT JOIN LATERAL (\
      SELECT l.lane, u.scheduled_time, u.job_id \
-     FROM unnest(?::bigint[], ?::boolean[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[]) \
-     AS l (lane, probation, resource, queue, kind, priority, unless_paused, most) CROSS JOIN LATERAL (\
+     FROM unnest(?::bigint[], ?::boolean[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[], \
+     ?::timestamptz[]) AS l (lane, probation, resource, queue, kind, priority, unless_paused, most, mark) CROSS JOIN LATERAL (\
      SELECT q.scheduled_time, q.job_id FROM scheduler_job_queue q \
      WHERE q.status = /*state:pending*/ AND NOT q.deferred AND q.probation = l.probation AND q.resource = l.resource AND q.queue = l.queue \
      AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= g.now \
+     AND q.scheduled_time >= COALESCE(l.mark, '-infinity') \
      ORDER BY q.scheduled_time, q.job_id LIMIT l.most) u \
      WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = l.unless_paused AND p.paused)) h ON TRUE",
 )
@@ -221,15 +223,43 @@ const LOOK: Stmt = Stmt::shared(
      ORDER BY scheduled_time, job_id LIMIT ?)/*end*/) AS h ON 1 = 1"
 ));
 
-/// Reads the beginning of every lane, and what else there is to know before a claim.
+/// Reads the beginning of every lane, or what follows a mark where the beginnings are full of what is gone.
 async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>]) -> Result<Gate, StoreError> {
+    if conn.texts().dialect() != Dialect::Postgres {
+        return look_from(conn, request, lanes, None).await;
+    }
+    let began = Instant::now();
+    if let Some(marks) = conn.texts().marks().begin(lanes, began) {
+        let gate = look_from(conn, request, lanes, Some(&marks)).await?;
+        let marks = conn.texts().marks();
+        marks.looked(lanes, gate.now, began, Instant::now());
+        let found: usize = lanes.iter().map(|lane| lane.read.len()).sum();
+        if found >= request.limit || marks.will_do() {
+            return Ok(gate);
+        }
+        lanes.iter_mut().for_each(Lane::forget);
+    }
+    let began = Instant::now();
+    let gate = look_from(conn, request, lanes, None).await?;
+    conn.texts().marks().looked_at_all(lanes, gate.now, began, Instant::now());
+    Ok(gate)
+}
+
+/// Reads the beginning of every lane, from a mark if there are some, and what else there is to know before a claim.
+async fn look_from(
+    conn: &mut dyn Conn,
+    request: &ClaimRequest,
+    lanes: &mut [Lane<'_>],
+    marks: Option<&[Option<Timestamp>]>,
+) -> Result<Gate, StoreError> {
     let few = lanes.len() <= LANES_FEW;
     let share = (4 * request.limit).div_ceil(lanes.len().max(1)).max(2);
     let limit_of = |lane: &Lane<'_>| {
         let room = request.pools[lane.pool].free.min(request.limit).min(if lane.probation { 1 } else { usize::MAX });
         if few { room } else { room.min(share) }
     };
-    let tells_pauses = conn.texts().dialect() == Dialect::Mysql;
+    let dialect = conn.texts().dialect();
+    let tells_pauses = dialect == Dialect::Mysql;
     let indexes: Vec<usize> = (0..lanes.len()).collect();
     let rows = conn
         .rows_each(&LOOK, &[request.node.into()], &indexes, |index, values| {
@@ -240,6 +270,9 @@ async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>
                 values.push(lane.queue.into());
             }
             values.push(Value::count(limit_of(lane)));
+            if dialect == Dialect::Postgres {
+                values.push(Value::opt_time(marks.and_then(|marks| marks[*index])));
+            }
         })
         .await?;
     let mut gate = Gate { now: Timestamp::MIN, deferred_due: false, probation_waits: false, limited_wait: false };

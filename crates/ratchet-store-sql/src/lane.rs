@@ -63,6 +63,12 @@ impl<'a> Lane<'a> {
         ]);
     }
 
+    /// Nothing of it has been read.
+    pub(crate) fn forget(&mut self) {
+        self.read.clear();
+        (self.last, self.more) = (None, false);
+    }
+
     pub(crate) fn push(&mut self, job: (Timestamp, JobId)) {
         self.read.push_back(job);
         self.last = Some(job);

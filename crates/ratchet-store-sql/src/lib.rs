@@ -18,6 +18,7 @@ mod limited_lanes;
 mod list;
 mod literal;
 mod mailbox;
+mod marks;
 mod merge;
 mod origin;
 mod permits;

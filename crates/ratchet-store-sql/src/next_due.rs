@@ -1,13 +1,14 @@
 //! When there is something to claim next.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ratchet_core::{ClaimRequest, StoreError, clock};
 
 use crate::conn::Conn;
-use crate::lane::{Lane, lanes};
+use crate::dialect::Dialect;
+use crate::lane::lanes;
 use crate::limited_lanes::{self, LimitedLane};
 use crate::stmt::Stmt;
 use crate::value::Value;
@@ -33,7 +34,17 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     }
     wanted.retain(|lane| !paused.contains(lane.queue));
     let mut next = next_deferred(conn, request, &paused).await?;
-    for row in conn.rows_each(&NEXT_DUE, &[], &wanted, Lane::bind).await? {
+    // What may stand before a mark is found by a look from the start.
+    let has_marks = conn.texts().dialect() == Dialect::Postgres;
+    let marks = has_marks.then(|| conn.texts().marks().begin(&wanted, Instant::now())).flatten();
+    let places: Vec<usize> = (0..wanted.len()).collect();
+    let bind = |place: &usize, values: &mut Vec<Value>| {
+        wanted[*place].bind(values);
+        if has_marks {
+            values.push(Value::opt_time(marks.as_ref().and_then(|marks| marks[*place])));
+        }
+    };
+    for row in conn.rows_each(&NEXT_DUE, &[], &places, bind).await? {
         let due = row.fields().time("scheduled_time")?;
         next = Some(next.map_or(due, |next| next.min(due)));
     }
@@ -97,11 +108,12 @@ const NEXT_DUE: Stmt = Stmt::shared(
      AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? ORDER BY scheduled_time LIMIT 1) AS h/*end*/",
 )
 .postgres(
-    "SELECT h.scheduled_time AS scheduled_time FROM unnest(?::boolean[], ?::text[], ?::text[], ?::text[], ?::bigint[]) \
-     AS l (probation, resource, queue, kind, priority) \
+    "SELECT h.scheduled_time AS scheduled_time FROM unnest(?::boolean[], ?::text[], ?::text[], ?::text[], ?::bigint[], \
+     ?::timestamptz[]) AS l (probation, resource, queue, kind, priority, mark) \
      CROSS JOIN LATERAL (SELECT q.scheduled_time FROM scheduler_job_queue q \
      WHERE q.status = /*state:pending*/ AND q.deferred = /*no*/ AND q.probation = l.probation AND q.resource = l.resource AND q.queue = l.queue \
-     AND q.kind = l.kind AND q.priority = l.priority ORDER BY q.scheduled_time LIMIT 1) h",
+     AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time >= COALESCE(l.mark, '-infinity') \
+     ORDER BY q.scheduled_time LIMIT 1) h",
 )
 .mysql(
     "/*union*/(SELECT scheduled_time FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \

@@ -8,6 +8,7 @@ use ratchet_core::JobState;
 
 use crate::dialect::Dialect;
 use crate::literal;
+use crate::marks::Marks;
 use crate::value::Value;
 
 /// A statement as it is written: one text for all databases, or another one where a database must differ.
@@ -104,12 +105,19 @@ pub struct Texts {
     offset_us: AtomicI64,
     is_mariadb: AtomicBool,
     rendered: RwLock<HashMap<(&'static str, usize), Arc<str>>>,
+    marks: Marks,
 }
 
 impl Texts {
     /// Statements for one database.
     pub fn new(dialect: Dialect) -> Self {
-        Self { dialect, offset_us: AtomicI64::new(0), is_mariadb: AtomicBool::new(false), rendered: RwLock::default() }
+        Self {
+            dialect,
+            offset_us: AtomicI64::new(0),
+            is_mariadb: AtomicBool::new(false),
+            rendered: RwLock::default(),
+            marks: Marks::default(),
+        }
     }
 
     /// Whose SQL it is.
@@ -124,6 +132,11 @@ impl Texts {
 
     pub(crate) fn is_mariadb(&self) -> bool {
         self.is_mariadb.load(Ordering::Relaxed)
+    }
+
+    /// Where the lanes of the claim index begin.
+    pub(crate) const fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// Moves what `/*now*/` means, for tests.
