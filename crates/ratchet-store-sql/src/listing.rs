@@ -5,7 +5,6 @@ use ratchet_core::{JobRecord, JobState, StoreError};
 
 use crate::archived::{archived_columns, archived_of};
 use crate::conn::Conn;
-use crate::dialect::Dialect;
 use crate::query::check_limit;
 use crate::read::{record_columns, record_of};
 use crate::row::Row;
@@ -117,15 +116,7 @@ const LIST_BY_PRINCIPAL: Stmt = Stmt::shared(
          WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/) AND j.caller_principal = ?",
         "j.job_id"
     ),
-)
-// A plan for any principal expects to meet one soon among the newest jobs, and of a rare one it would read them all. What has an
-// offset is planned by itself.
-.postgres(live!(
-    "(SELECT * FROM scheduler_job p WHERE p.caller_principal = ? AND p.job_id < ? AND p.job_id >= ? \
-     ORDER BY p.job_id DESC OFFSET 0) j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id \
-     WHERE COALESCE(q.status, j.terminal_status) IN (/*each*/?/*end*/)",
-    "j.job_id"
-));
+);
 
 const LIST_LIVE: Stmt = Stmt::shared(
     "listing live jobs",
@@ -237,13 +228,6 @@ const ARCHIVE: Shelf = Shelf {
     by_terminal_state: &ARCHIVE_BY_STATE,
 };
 
-impl Shelf {
-    /// Whether the statement by principal asks for the range of ids before all else.
-    fn plans_principal_by_itself(&self, dialect: Dialect) -> bool {
-        dialect == Dialect::Postgres && self.by_live_state.is_some()
-    }
-}
-
 /// Rows enough for a page, by the narrowest index.
 async fn rows(
     conn: &mut dyn Conn,
@@ -263,18 +247,9 @@ async fn rows(
     if let Some((stmt, lead)) = lead {
         let states = if filter.states.is_empty() { &JobState::ALL[..] } else { &filter.states };
         // All seven states fit in one list; it is padded by hand because values follow it.
-        let mut listed: Vec<Value> = states.iter().take(LIST_STATES).map(|state| (*state).into()).collect();
-        listed.resize(LIST_STATES, states[0].into());
-        let by_itself = std::ptr::eq(stmt, shelf.by_principal) && shelf.plans_principal_by_itself(conn.texts().dialect());
-        let mut values = Vec::new();
-        if by_itself {
-            values.push(lead);
-            values.extend_from_slice(&rest[..2]);
-            values.append(&mut listed);
-        } else {
-            values.append(&mut listed);
-            values.push(lead);
-        }
+        let mut values: Vec<Value> = states.iter().take(LIST_STATES).map(|state| (*state).into()).collect();
+        values.resize(LIST_STATES, states[0].into());
+        values.push(lead);
         values.extend(rest);
         let text = conn.texts().render(stmt, LIST_STATES);
         return conn.fetch(stmt.doing(), text, values).await;
