@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use ratchet::{JsonText, NodeId, NodeName, NodeRecord, NodeVitals, Timestamp};
+use ratchet::{
+    JsonText, NodeId, NodeName, NodeRecord, NodeServices, NodeVitals, ServiceStand, ServiceVitals, Timestamp,
+};
 use ratchet_core::clock;
 use serde::{Deserialize, Serialize};
 
@@ -86,11 +88,43 @@ fn listed(nodes: &[NodeView], now: Timestamp) -> String {
             standing.to_owned(),
         ]
     });
-    table(&["NAME", "ID", "VERSION", "KINDS", "QUEUES", "LOAD", "SKEW", "HEARD", "STANDING"], QUEUES, rows)
+    let header = ["NAME", "ID", "VERSION", "KINDS", "QUEUES", "LOAD", "SKEW", "HEARD", "STANDING"];
+    let mut text = table(&header, QUEUES, rows);
+    // Below, because there is nothing to say most of the time, and may be much.
+    let breakers = nodes.iter().filter(|node| node.dead_at.is_none() && !node.vitals.services.is_empty());
+    let row = |node: &NodeView| [node.name.to_string(), node.id.to_string(), not_closed(&node.vitals.services, now)];
+    let rows: Vec<_> = breakers.map(row).collect();
+    if !rows.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&table(&["NAME", "ID", "BREAKERS"], BREAKERS, rows));
+    }
+    text
 }
 
-/// The only column that may give way: a node can serve many.
+/// The only columns that may give way: a node can serve and call many.
 const QUEUES: usize = 4;
+const BREAKERS: usize = 2;
+
+/// `payments open 12 s, mail half-open`
+fn not_closed(services: &NodeServices, now: Timestamp) -> String {
+    let mut told: Vec<String> = services.not_closed.iter().map(|one| breaker(one, now)).collect();
+    if services.left_out > 0 {
+        told.push(format!("{} more", services.left_out));
+    }
+    told.join(", ")
+}
+
+fn breaker(one: &ServiceVitals, now: Timestamp) -> String {
+    let ServiceVitals { service, stand } = one;
+    match stand.until() {
+        Some(until) if until > now => {
+            format!("{service} {} {}", stand.as_str(), times::short(clock::elapsed(now, until)))
+        }
+        // Its time was over after the heartbeat: it is tried by now.
+        Some(_) => format!("{service} {}", ServiceStand::HalfOpen.as_str()),
+        None => format!("{service} {}", stand.as_str()),
+    }
+}
 
 /// How far the node's clock is ahead of the database's, or behind it.
 fn skew(skew_us: Option<i64>) -> String {
@@ -111,5 +145,21 @@ mod tests {
         check(Some(-12_000), "-12 ms");
         check(Some(90_000_000), "+1 min 30 s");
         check(Some(i64::MIN), "-106751991 d 4 h");
+    }
+
+    #[test]
+    fn breakers_are_told_with_how_long_they_stay_open() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let check = |stand, expected: &str| {
+            let one = ServiceVitals { service: "payments".to_owned(), stand };
+            assert_eq!(not_closed(&NodeServices::of([one]), at(100)), expected);
+        };
+        check(ServiceStand::Open { until: at(112) }, "payments open 12 s");
+        check(ServiceStand::Open { until: at(100) }, "payments half-open");
+        check(ServiceStand::HalfOpen, "payments half-open");
+        check(ServiceStand::ForcedOpen, "payments forced-open");
+        let many = (0..34).map(|n| ServiceVitals { service: format!("s{n:02}"), stand: ServiceStand::ForcedOpen });
+        let many = not_closed(&NodeServices::of(many), at(100));
+        assert!(many.starts_with("s00 forced-open, s01 forced-open, ") && many.ends_with("s31 forced-open, 2 more"));
     }
 }

@@ -172,6 +172,7 @@ macro_rules! list_cases {
         cluster::a_registered_node_is_listed_alive [LosesNodeNames],
         cluster::a_heartbeat_moves_the_time_and_nothing_else [ForgetsBeats],
         cluster::a_heartbeat_says_how_the_node_is [ForgetsVitals],
+        cluster::a_heartbeat_says_which_breakers_are_not_closed [ForgetsServices, KeepsServices],
         cluster::the_most_recently_heard_of_node_is_listed_first [ListsNodesById, ForgetsBeats],
         cluster::a_stranger_has_no_heartbeat [BeatsRegister],
         cluster::a_node_can_register_through_its_pulse [DeafPulse],
@@ -457,7 +458,7 @@ macro_rules! list_cases {
         insight::of_a_deep_lane_no_more_is_counted_than_matters [CountsOn],
         insight::ended_jobs_are_counted_as_far_as_matters [CountsOn],
         insight::every_situation_has_its_reason [
-            MissesLanes, CountsAllTimes, IgnoresQueuePause, LosesEdges, LosesBatches, HidesPermits,
+            MissesLanes, CountsAllTimes, IgnoresQueuePause, LosesEdges, LosesBatches, HidesPermits, ForgetsServices,
         ],
 
         dead_letters::dead_letters_say_why_they_failed [LosesErrorClass, ForgetsCursor, AnyLimit],

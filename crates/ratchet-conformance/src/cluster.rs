@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ratchet_core::claim::ClaimRequest;
+use ratchet_core::clock::later;
 use ratchet_core::node::NodeVitals;
+use ratchet_core::service::{NodeServices, ServiceStand, ServiceVitals};
 use ratchet_core::store::{Progress, Running};
 use ratchet_core::{Claim, ErrorKind, JobState, NodeId, Settled};
 use uuid::Uuid;
@@ -34,12 +36,29 @@ pub(crate) async fn a_heartbeat_moves_the_time_and_nothing_else(bench: Bench) {
 pub(crate) async fn a_heartbeat_says_how_the_node_is(bench: Bench) {
     let mut pulse = bench.store.open_pulse().await.unwrap();
     for vitals in [
-        NodeVitals { running: 7, clock_skew_us: Some(-1_500_000) },
-        NodeVitals { running: 0, clock_skew_us: Some(0) },
-        NodeVitals { running: 200, clock_skew_us: None },
+        NodeVitals { running: 7, clock_skew_us: Some(-1_500_000), ..NodeVitals::default() },
+        NodeVitals { running: 0, clock_skew_us: Some(0), ..NodeVitals::default() },
+        NodeVitals { running: 200, clock_skew_us: None, ..NodeVitals::default() },
     ] {
-        assert!(pulse.beat(bench.node, vitals).await.unwrap());
+        assert!(pulse.beat(bench.node, vitals.clone()).await.unwrap());
         assert_eq!(bench.find_node(bench.node).await.unwrap().vitals, vitals);
+    }
+}
+
+pub(crate) async fn a_heartbeat_says_which_breakers_are_not_closed(bench: Bench) {
+    let mut pulse = bench.store.open_pulse().await.unwrap();
+    let second = bench.another_node().await;
+    let until = later(bench.now().await, mins(1));
+    let stands = [ServiceStand::Open { until }, ServiceStand::ForcedOpen, ServiceStand::HalfOpen];
+    let services = |count: usize| {
+        let named = |(n, stand)| ServiceVitals { service: format!("κόσμος 🦀 {n}"), stand };
+        NodeServices::of((0..count).zip(stands.into_iter().cycle()).map(named))
+    };
+    for count in [3, 1, NodeServices::LISTED_MAX + 8, 0] {
+        let vitals = NodeVitals { running: 3, clock_skew_us: None, services: services(count) };
+        assert!(pulse.beat(bench.node, vitals.clone()).await.unwrap());
+        assert_eq!(bench.find_node(bench.node).await.unwrap().vitals, vitals, "of the last heartbeat alone");
+        assert!(bench.find_node(second).await.unwrap().vitals.services.is_empty(), "others have their own");
     }
 }
 

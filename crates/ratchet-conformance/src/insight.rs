@@ -1,6 +1,5 @@
 //! How queues are, and why a job does not run.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ratchet_core::claim::{Boost, ClaimRequest};
@@ -8,6 +7,7 @@ use ratchet_core::explain::{Explanation, Here, Reason, explain};
 use ratchet_core::flow::Join;
 use ratchet_core::insight::{COUNTED_MAX, Depth, LaneRange, QueueHealth, queue_health};
 use ratchet_core::node::{NodeRegistration, NodeVitals};
+use ratchet_core::service::{NodeServices, ServiceStand, ServiceVitals};
 use ratchet_core::store::{SubmitUnit, WaitingLane};
 use ratchet_core::{JobId, JobState, Kind, NewJob, NodeId, Priority, ResourceLimit, ResourceName, SignalKey};
 use serde_json::json as value;
@@ -44,9 +44,9 @@ impl Bench {
         all.into_iter().find(|health| health.queue.as_str() == name).expect("the queue is told of")
     }
 
-    /// A node that says what it runs.
+    /// A node that says what it runs, and what that calls.
     async fn serving(&self, queues: &[&str], slots: u64) -> NodeId {
-        let info = json(&value!({"kinds": [KIND], "queues": queues, "slots": slots}));
+        let info = json(&value!({"kinds": [KIND], "queues": queues, "slots": slots, "services": {KIND: "payments"}}));
         let node = NodeRegistration { info, ..registration("serving") };
         self.store.register(&node).await.unwrap();
         node.id
@@ -172,12 +172,19 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
     let expected = bench.explained(nobody, &here).await.expected.expect("the next claim takes it");
     crate::bench::assert_about(expected, bench.now().await);
 
-    let refused = BTreeMap::from([(Kind::new(KIND).unwrap(), "payments".to_owned())]);
-    let open_breaker = Here { refused, ..here.clone() };
-    let breaker = Reason::Breaker { service: "payments".to_owned() };
-    check("its breaker is open", nobody, &[breaker], &open_breaker).await;
-
     let mut pulse = bench.store.open_pulse().await.unwrap();
+    let until = ratchet_core::clock::later(bench.now().await, mins(1));
+    let open = ServiceVitals { service: "payments".to_owned(), stand: ServiceStand::Open { until } };
+    let open = NodeVitals { services: NodeServices::of([open]), ..NodeVitals::default() };
+    let breaker = Reason::Breaker { service: "payments".to_owned(), nodes: 1, until: Some(until) };
+    assert!(pulse.beat(node, open).await.unwrap());
+    check("its breaker is open", nobody, &[breaker], &here).await;
+    let closed = Here { node: Some((node, NodeVitals::default())), ..here.clone() };
+    check("its breaker was open, as the node that is asked knows", nobody, &[], &closed).await;
+    let other = bench.serving(&["default"], 10).await;
+    check("its breaker is open on one of two nodes", nobody, &[], &here).await;
+    bench.store.deregister(other).await.unwrap();
+
     let busy = |running| NodeVitals { running, ..NodeVitals::default() };
     assert!(pulse.beat(node, busy(10)).await.unwrap());
     check("no free slot", nobody, &[Reason::NoSlot { nodes: 1, slots: 10 }], &here).await;

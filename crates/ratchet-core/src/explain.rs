@@ -12,8 +12,9 @@ use crate::flow::{EdgeState, Flow};
 use crate::id::{JobId, NodeId};
 use crate::insight::{COUNTED_MAX, Depth, LaneRange};
 use crate::name::{Kind, QueueName, ResourceName, SignalKey};
-use crate::node::NodeRecord;
+use crate::node::{NodeRecord, NodeVitals};
 use crate::record::JobRecord;
+use crate::service::ServiceStand;
 use crate::state::JobState;
 use crate::store::Store;
 
@@ -79,10 +80,14 @@ pub enum Reason {
         /// How many nodes live.
         living: usize,
     },
-    /// The circuit breaker of its service is open, on the node that was asked.
+    /// The circuit breaker of its service is open, on every living node that could run it.
     Breaker {
         /// The service.
         service: String,
+        /// How many nodes.
+        nodes: usize,
+        /// When the first of them tries it again; `None` if somebody has to reset it.
+        until: Option<Timestamp>,
     },
     /// No permit for its resource is left.
     Permit {
@@ -145,7 +150,17 @@ impl fmt::Display for Reason {
                 f,
                 "none of the {living} living nodes runs {kind} in queue {queue}; register its handler and serve its queue"
             ),
-            Self::Breaker { service } => write!(f, "the circuit breaker of {service} is open on this node"),
+            Self::Breaker { service, nodes, until } => {
+                write!(f, "the circuit breaker of {service} is open on ")?;
+                match nodes {
+                    1 => f.write_str("the only node that could run it")?,
+                    _ => write!(f, "all {nodes} nodes that could run it")?,
+                }
+                match until {
+                    Some(until) => write!(f, ", until {until:.3}"),
+                    None => f.write_str(", until somebody resets it"),
+                }
+            }
             Self::Permit { resource, in_use, max_concurrent } => {
                 write!(f, "no permit for {resource} is left: {in_use} of {max_concurrent} in use")
             }
@@ -180,8 +195,8 @@ pub struct Explanation {
 pub struct Here {
     /// Ageing, as nodes are configured.
     pub boost: Boost,
-    /// Kinds that are not claimed here now, and the services that are the reason.
-    pub refused: BTreeMap<Kind, String>,
+    /// The node that is asked, and how it is now: it knows that better than its last heartbeat.
+    pub node: Option<(NodeId, NodeVitals)>,
 }
 
 /// What a node says of itself, as far as it matters here.
@@ -191,6 +206,18 @@ struct NodeInfo {
     kinds: Vec<String>,
     queues: Vec<String>,
     slots: u64,
+    /// What its kinds call, where that is not the kind itself.
+    services: BTreeMap<String, String>,
+}
+
+/// A node that could run the job.
+struct Serving {
+    slots: u64,
+    running: u64,
+    /// What the job calls there.
+    service: String,
+    /// How that stands there, if not as usual.
+    stand: Option<ServiceStand>,
 }
 
 /// Says why a job does not run now: asks every gate, in order; `None` if there is no such job.
@@ -252,27 +279,20 @@ async fn pending(
     }
     let nodes = store.nodes().await?;
     let living: Vec<&NodeRecord> = nodes.iter().filter(|node| node.dead_at.is_none()).collect();
-    let serves = |node: &&NodeRecord| {
-        let info: NodeInfo = node.info.decode().unwrap_or_default();
-        let does = info.kinds.iter().any(|kind| kind == job.spec.kind.as_str())
-            && info.queues.iter().any(|queue| queue == job.spec.queue.as_str());
-        does.then_some((info.slots, u64::from(node.vitals.running)))
-    };
-    let serving: Vec<(u64, u64)> = living.iter().filter_map(serves).collect();
+    let serving: Vec<Serving> =
+        living.iter().filter_map(|node| serves(node, &job.spec.kind, &job.spec.queue, here)).collect();
     if serving.is_empty() {
         let (kind, queue) = (job.spec.kind.clone(), job.spec.queue.clone());
         reasons.push(Reason::NoNode { kind, queue, living: living.len() });
     }
-    if let Some(service) = here.refused.get(&job.spec.kind) {
-        reasons.push(Reason::Breaker { service: service.clone() });
-    }
+    reasons.extend(breaker(&serving, now));
     reasons.extend(permit(store, job).await?);
     let ahead = ahead_of(store, job, now, here.boost).await?;
     if job.crash_count > 0 {
         reasons.push(Reason::Probation { crash_count: job.crash_count, ahead });
     }
-    if !serving.is_empty() && serving.iter().all(|(slots, running)| running >= slots) {
-        let slots = serving.iter().map(|(slots, _)| slots).sum();
+    if !serving.is_empty() && serving.iter().all(|node| node.running >= node.slots) {
+        let slots = serving.iter().map(|node| node.slots).sum();
         reasons.push(Reason::NoSlot { nodes: serving.len(), slots });
     }
     if ahead.count > 0 && job.crash_count == 0 {
@@ -282,6 +302,25 @@ async fn pending(
     let only_time = reasons.len() == knows_when;
     let due = job.due().max(now);
     Ok((reasons, only_time.then_some(due)))
+}
+
+/// What a node has to do with a job of this kind and queue; `None` if it could not run it.
+fn serves(node: &NodeRecord, kind: &Kind, queue: &QueueName, here: &Here) -> Option<Serving> {
+    let mut info: NodeInfo = node.info.decode().unwrap_or_default();
+    let does = info.kinds.iter().any(|one| one == kind.as_str()) && info.queues.iter().any(|one| one == queue.as_str());
+    let fresh = here.node.as_ref().filter(|(id, _)| *id == node.id).map(|(_, vitals)| vitals);
+    let vitals = fresh.unwrap_or(&node.vitals);
+    let service = info.services.remove(kind.as_str()).unwrap_or_else(|| kind.to_string());
+    let stand = vitals.services.stand(&service);
+    does.then(|| Serving { slots: info.slots, running: u64::from(vitals.running), service, stand })
+}
+
+/// The breaker is the reason if every node leaves the service alone: one that only tries it, or calls it, takes the job.
+fn breaker(serving: &[Serving], now: Timestamp) -> Option<Reason> {
+    let first = serving.first()?;
+    let all_refuse = serving.iter().all(|node| node.stand.is_some_and(|stand| stand.refuses(now)));
+    let until = serving.iter().filter_map(|node| node.stand?.until()).min();
+    all_refuse.then(|| Reason::Breaker { service: first.service.clone(), nodes: serving.len(), until })
 }
 
 async fn permit(store: &dyn Store, job: &JobRecord) -> Result<Option<Reason>, StoreError> {
@@ -310,4 +349,100 @@ async fn ahead_of(store: &dyn Store, job: &JobRecord, now: Timestamp, boost: Boo
     let counts = store.count_waiting(&ranges, COUNTED_MAX).await?;
     let or_more = counts.iter().any(|count| *count >= COUNTED_MAX);
     Ok(Depth { count: counts.iter().sum(), or_more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::JsonText;
+    use crate::name::NodeName;
+    use crate::service::{NodeServices, ServiceVitals};
+
+    const NOW: i64 = 1_000;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn vitals(service: &str, stand: Option<ServiceStand>) -> NodeVitals {
+        let services = stand.map(|stand| ServiceVitals { service: service.to_owned(), stand });
+        NodeVitals { services: NodeServices::of(services), ..NodeVitals::default() }
+    }
+
+    /// A node that runs `charge`, which calls `payments`, and `mail`, which names no service.
+    fn node(number: u8, vitals: NodeVitals) -> NodeRecord {
+        let id = NodeId(uuid::Uuid::from_bytes([number; 16]));
+        let info = r#"{"kinds":["charge","mail"],"queues":["default"],"slots":1,"services":{"charge":"payments"}}"#;
+        let (name, info) = (NodeName::new("node").unwrap(), JsonText::from_store(info));
+        NodeRecord::from_parts(id, name, info, at(0), at(0), vitals, None)
+    }
+
+    fn reason(nodes: &[NodeRecord], kind: &str, here: &Here) -> Option<Reason> {
+        let (kind, queue) = (Kind::new(kind).unwrap(), QueueName::default());
+        let serving: Vec<Serving> = nodes.iter().filter_map(|node| serves(node, &kind, &queue, here)).collect();
+        breaker(&serving, at(NOW))
+    }
+
+    const FORCED: Option<ServiceStand> = Some(ServiceStand::ForcedOpen);
+    const HALF: Option<ServiceStand> = Some(ServiceStand::HalfOpen);
+
+    #[test]
+    fn a_breaker_is_the_reason_if_it_is_open_wherever_the_job_could_run() {
+        let check = |stands: &[Option<ServiceStand>], expected: Option<Option<i64>>, why: &str| {
+            let nodes: Vec<_> = (0..).zip(stands).map(|(n, stand)| node(n, vitals("payments", *stand))).collect();
+            let until = |until: Option<i64>| Reason::Breaker {
+                service: "payments".to_owned(),
+                nodes: stands.len(),
+                until: until.map(at),
+            };
+            assert_eq!(reason(&nodes, "charge", &Here::default()), expected.map(until), "{why}");
+        };
+        let open = |until| Some(ServiceStand::Open { until: at(until) });
+        check(&[], None, "no node could run it, which is another reason");
+        check(&[None], None, "closed");
+        check(&[open(NOW + 10)], Some(Some(NOW + 10)), "open on the only node");
+        check(&[open(NOW)], None, "its time is over: it is tried");
+        check(&[HALF], None, "it is tried");
+        check(&[FORCED], Some(None), "by hand: nobody knows until when");
+        check(&[open(NOW + 30), open(NOW + 10)], Some(Some(NOW + 10)), "the first that tries it again");
+        check(&[FORCED, open(NOW + 10)], Some(Some(NOW + 10)), "the other one tries it");
+        check(&[open(NOW + 10), None], None, "the other one calls it");
+        check(&[open(NOW + 10), HALF], None, "the other one tries it now");
+    }
+
+    #[test]
+    fn a_kind_that_names_no_service_is_its_own() {
+        let check = |kind: &str, service: &str, told: bool| {
+            let found = reason(&[node(1, vitals(service, FORCED))], kind, &Here::default());
+            assert_eq!(found.is_some(), told, "{kind} while {service} is open");
+        };
+        check("mail", "mail", true);
+        check("mail", "payments", false);
+        check("charge", "payments", true);
+        check("charge", "charge", false);
+        check("unknown", "unknown", false);
+    }
+
+    #[test]
+    fn a_node_knows_itself_better_than_its_last_heartbeat() {
+        let check = |told: Option<ServiceStand>, now: Option<ServiceStand>, is_reason: bool| {
+            let node = node(1, vitals("payments", told));
+            let here = Here { node: Some((node.id, vitals("payments", now))), ..Here::default() };
+            assert_eq!(reason(&[node], "charge", &here).is_some(), is_reason, "{told:?}, now {now:?}");
+        };
+        check(None, FORCED, true);
+        check(FORCED, None, false);
+        let other = Here { node: Some((NodeId(uuid::Uuid::nil()), vitals("payments", None))), ..Here::default() };
+        assert!(reason(&[node(1, vitals("payments", FORCED))], "charge", &other).is_some(), "not what others say");
+    }
+
+    #[test]
+    fn a_breaker_is_told_with_where_and_until_when() {
+        let check = |nodes, until: Option<i64>, text: &str| {
+            let reason = Reason::Breaker { service: "payments".to_owned(), nodes, until: until.map(at) };
+            assert_eq!(reason.to_string(), format!("the circuit breaker of payments is open on {text}"));
+        };
+        check(1, None, "the only node that could run it, until somebody resets it");
+        check(3, Some(NOW), "all 3 nodes that could run it, until 1970-01-01T00:16:40.000Z");
+    }
 }

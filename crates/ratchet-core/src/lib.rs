@@ -36,6 +36,7 @@ pub mod recurring;
 pub mod resource;
 pub mod retention;
 pub mod schedule;
+pub mod service;
 pub mod settlement;
 pub mod signal;
 pub mod spec;

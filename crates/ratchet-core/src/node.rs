@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::id::NodeId;
 use crate::json::JsonText;
 use crate::name::{NodeName, QueueName};
+use crate::service::NodeServices;
 use crate::state::JobState;
 
 /// A node that begins its life.
@@ -22,13 +23,15 @@ pub struct NodeRegistration {
 }
 
 /// What a node says of itself with every heartbeat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct NodeVitals {
     /// How many jobs it runs.
     pub running: u32,
     /// How far its clock is ahead of the database's, in microseconds; below zero if it is behind. `None` until it has
     /// been measured.
     pub clock_skew_us: Option<i64>,
+    /// Services whose circuit breaker is not closed there.
+    pub services: NodeServices,
 }
 
 /// A node as the store knows it.

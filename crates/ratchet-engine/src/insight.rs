@@ -7,7 +7,7 @@ use std::time::Duration;
 use ratchet_core::claim::Boost;
 use ratchet_core::explain::{Explanation, Here, explain};
 use ratchet_core::insight::{COUNTED_MAX, QueueHealth, Waiting, queue_health, waiting_by_queue};
-use ratchet_core::{BreakerState, JobId, JobState, Kind, QueueName, Store, StoreError};
+use ratchet_core::{JobId, JobState, QueueName, Store, StoreError};
 
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
@@ -15,6 +15,7 @@ use crate::deadline::within;
 use crate::metrics::{Meter, names};
 use crate::pulse::Standing;
 use crate::ratchet::Ratchet;
+use crate::service_watch::ServiceWatch;
 use crate::stats::Loop;
 use crate::upkeep::{Upkeep, spread};
 
@@ -30,7 +31,7 @@ impl Client {
     }
 
     /// Why a job does not run now: everything that holds it up, in the order in which a node asks; `None` if there is no such
-    /// job. A [node](Ratchet::explain) knows besides which of its circuit breakers are open.
+    /// job. What nodes have to do with it is known from their last heartbeats; a [node](Ratchet::explain) knows itself better.
     ///
     /// # Errors
     /// If the store cannot be asked.
@@ -64,26 +65,22 @@ impl Client {
 }
 
 impl Ratchet {
-    /// Why a job does not run now, as [`Client::explain`] tells it, with what this node knows: its ageing, and its open circuit
-    /// breakers.
+    /// Why a job does not run now, as [`Client::explain`] tells it, with what this node knows: its ageing, and how its slots and
+    /// circuit breakers are at this moment.
     ///
     /// # Errors
     /// If the store cannot be asked.
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, StoreError> {
-        let open = self.services().into_iter().filter(|service| service.state == BreakerState::Open);
-        let open: BTreeSet<String> = open.map(|service| service.service).collect();
-        let refused = self.kinds().filter(|(_, service)| open.contains(&**service));
-        let refused = refused.map(|(kind, service)| (kind.clone(), service.to_string())).collect();
-        explain(&**self.store(), id, &Here { boost: self.boost(), refused }).await
+        let Known { boost, services } = self.known();
+        let node = Some((self.node_id(), services.vitals()));
+        explain(&**self.store(), id, &Here { boost: *boost, node }).await
     }
 }
 
 /// What a node knows of itself that explanations need.
-#[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) boost: Boost,
-    /// Kinds and the services that they call.
-    pub(crate) kinds: Vec<(Kind, Arc<str>)>,
+    pub(crate) services: ServiceWatch,
 }
 
 /// Tells how deep the queues are.

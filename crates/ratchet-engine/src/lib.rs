@@ -49,6 +49,7 @@ mod retry;
 mod run;
 mod sanitize;
 mod schedule;
+mod service_watch;
 mod signal;
 mod signal_limit;
 mod skew;

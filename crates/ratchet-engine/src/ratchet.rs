@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ratchet_core::claim::Boost;
 use ratchet_core::coordinator::ListenGuard;
 use ratchet_core::store::WatchGuard;
-use ratchet_core::{Kind, NodeId, Store};
+use ratchet_core::{NodeId, Store};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -130,13 +129,8 @@ impl Ratchet {
         }
     }
 
-    /// The kinds that run here and the services that they call.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = &(Kind, Arc<str>)> {
-        self.known.kinds.iter()
-    }
-
-    pub(crate) fn boost(&self) -> Boost {
-        self.known.boost
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
     }
 
     /// How the services that this node's jobs call stand: those that were called lately, and those whose breaker is open.

@@ -1,5 +1,6 @@
 //! Setting a node running.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,6 +35,7 @@ use crate::resilience::Guarded;
 use crate::resources::declare_resources;
 use crate::run::Runner;
 use crate::schedule::{Declarations, Firer};
+use crate::service_watch::ServiceWatch;
 use crate::signal_limit::SignalLimit;
 use crate::stats::Counters;
 use crate::upkeep::{Upkeep, supervised};
@@ -128,8 +130,8 @@ impl RatchetBuilder {
             sanitizer: self.sanitizer,
             cancel_grace: config.cancel_grace,
         };
-        let kinds = runner.registry.own().filter_map(|(kind, entry)| Some((kind.clone(), entry.service.clone()?)));
-        let known = Known { boost: config.boost, kinds: kinds.collect() };
+        let services = ServiceWatch::new(&runner.registry, resilience.clone(), counters.clone(), self.clock.clone());
+        let known = Known { boost: config.boost, services: services.clone() };
         let info = node_info(&runner.registry, &config, &schedules)?;
         let registration = NodeRegistration { id: client.origin(), name, info };
 
@@ -181,6 +183,7 @@ impl RatchetBuilder {
                 node.send_replace(standing.borrow().node);
             }
         });
+        tasks.side.spawn(services.run(config.heartbeat));
         let (scan, deadline) = (config.scan, config.store_deadline);
         let rescuer = Rescuer {
             store: store.clone(),
@@ -255,11 +258,15 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -
     let slots = crate::slots::SlotPools::new(registry, &config.queues);
     let mut queues: Vec<_> = slots.queues().collect();
     queues.dedup();
+    // A kind that names no service is its own, which goes without saying.
+    let calls = registry.own().filter_map(|(kind, entry)| Some((kind, entry.service.as_deref()?)));
+    let calls: BTreeMap<_, _> = calls.filter(|(kind, service)| kind.as_str() != *service).collect();
     let info = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
         "queues": queues,
         "slots": slots.total(),
+        "services": calls,
         "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
         "discards": config.retention.discards_successes(),
     });

@@ -1,9 +1,11 @@
 //! Counts of what a node did, and when its loops last did what they are for.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use ratchet_core::node::NodeVitals;
+use ratchet_core::service::NodeServices;
 
 use crate::metrics::{Meter, names};
 
@@ -18,7 +20,7 @@ macro_rules! counters {
         }
 
         /// What a node has done since it started.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
         #[non_exhaustive]
         pub struct Stats {
             $($(#[$doc])* pub $name: u64,)*
@@ -193,6 +195,7 @@ impl Counter {
 pub(crate) struct Vitals {
     running: AtomicU32,
     clock_skew_us: AtomicI64,
+    services: Mutex<NodeServices>,
     meter: Meter,
 }
 
@@ -201,7 +204,12 @@ const NOT_MEASURED: i64 = i64::MIN;
 
 impl Vitals {
     fn new(meter: Meter) -> Self {
-        Self { running: AtomicU32::new(0), clock_skew_us: AtomicI64::new(NOT_MEASURED), meter }
+        Self {
+            running: AtomicU32::new(0),
+            clock_skew_us: AtomicI64::new(NOT_MEASURED),
+            services: Mutex::default(),
+            meter,
+        }
     }
 
     pub(crate) fn set_running(&self, running: usize) {
@@ -215,11 +223,16 @@ impl Vitals {
         self.clock_skew_us.store(skew, Ordering::Relaxed);
     }
 
+    pub(crate) fn set_services(&self, services: NodeServices) {
+        *self.services.lock().unwrap_or_else(PoisonError::into_inner) = services;
+    }
+
     pub(crate) fn read(&self) -> NodeVitals {
         let skew = self.clock_skew_us.load(Ordering::Relaxed);
         NodeVitals {
             running: self.running.load(Ordering::Relaxed),
             clock_skew_us: (skew != NOT_MEASURED).then_some(skew),
+            services: self.services.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }

@@ -32,7 +32,7 @@ impl<D: Driver> ServerPulse<D> {
 #[async_trait]
 impl<D: Driver> PulseStore for ServerPulse<D> {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
-        self.run(work!([], |conn| cluster::beat(conn, node, vitals))).await
+        self.run(work!([vitals], |conn| cluster::beat(conn, node, &vitals))).await
     }
 
     async fn database_time(&mut self) -> Result<Timestamp, StoreError> {

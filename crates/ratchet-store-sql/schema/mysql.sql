@@ -160,7 +160,8 @@ CREATE TABLE scheduler_node (
     last_heartbeat DATETIME(6) NOT NULL,
     running        BIGINT      NOT NULL,
     clock_skew_us  BIGINT,
-    dead_at        DATETIME(6)
+    dead_at        DATETIME(6),
+    services       JSON
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Leases of cluster singletons.
@@ -232,7 +233,8 @@ CREATE VIEW v_scheduler_node AS SELECT
     last_heartbeat,
     running,
     clock_skew_us,
-    dead_at
+    dead_at,
+    services
 FROM scheduler_node;
 
 -- The children of a batch or of a schedule. A table of its own: an index here has an entry for every job, also for those
@@ -451,4 +453,5 @@ VALUES (1, 'jobs', '9a3c18d305a61f330531702819b259a647e6661a21245a45cf5ad65bcfee
        (3, 'queues of schedules', 'dc315c82ce9a073668c1d8bc73e86e6784cf7fb8c427a50bbdd89fe66e21790f', UTC_TIMESTAMP(6), FALSE),
        (4, 'archive', '9a65bfbf1b18af69b7bd301725ddc0b5e63226d3ea75303ed081b7e7f46badf3', UTC_TIMESTAMP(6), FALSE),
        (5, 'permits', '3f0a16476d3dd27a16405dbfdb518016c605d0a809faf201ab4295077cb76477', UTC_TIMESTAMP(6), FALSE),
-       (6, 'job log', 'ee91340694b7f6cc7330fed04c5bfe2af6cd4a6298a9d73ad34ac5c85d065863', UTC_TIMESTAMP(6), FALSE);
+       (6, 'job log', 'ee91340694b7f6cc7330fed04c5bfe2af6cd4a6298a9d73ad34ac5c85d065863', UTC_TIMESTAMP(6), FALSE),
+       (7, 'node services', '329c40b78090ee4901266563e4a66a744f9e582c6d610f5efa5c94edeb6365bb', UTC_TIMESTAMP(6), FALSE);

@@ -175,7 +175,8 @@ CREATE TABLE scheduler_node (
     last_heartbeat timestamptz NOT NULL,
     running        bigint      NOT NULL,
     clock_skew_us  bigint,
-    dead_at        timestamptz
+    dead_at        timestamptz,
+    services       jsonb
 );
 
 -- Leases of cluster singletons.
@@ -393,4 +394,5 @@ VALUES (1, 'jobs', '59f5fd8e0b43538dc0a6c50378cf6047db8ed15b46aed5d4191ab6f5548f
        (3, 'queues of schedules', '00b158b7617abd67bf778a9727b3dcaae3c95619e6f6b24728ade105e91ea8d1', now(), FALSE),
        (4, 'archive', 'f7da77b234c81cb456af23e6665320dd7e4c2dd810a280637bac5c53b75dbf20', now(), FALSE),
        (5, 'permits', '95cd4937679f5b1928251b56b4fc11fb02a0265246e0d2cc96609f6b52da0892', now(), FALSE),
-       (6, 'job log', 'f8a72c6cb544368a7d7f309e9f5cd03e9528c46a6cd47efe0efdd93fd954fa97', now(), FALSE);
+       (6, 'job log', 'f8a72c6cb544368a7d7f309e9f5cd03e9528c46a6cd47efe0efdd93fd954fa97', now(), FALSE),
+       (7, 'node services', 'ca263e2818e6acd1bdf0836e3ae9fc41bb7ecc1fe1aa39f4a925677e2d970675', now(), FALSE);

@@ -166,7 +166,8 @@ CREATE TABLE scheduler_node (
     last_heartbeat INTEGER NOT NULL,
     dead_at        INTEGER,
     running        INTEGER NOT NULL DEFAULT 0,
-    clock_skew_us  INTEGER
+    clock_skew_us  INTEGER,
+    services       TEXT
 ) WITHOUT ROWID;
 
 -- Leases of cluster singletons.
@@ -386,4 +387,5 @@ VALUES (2, 'node vitals', 'b79197e1aa2bd6e6e418558e08711e8a684312bd6bcbbfa4c5656
        (4, 'queues of schedules', '0033df28a06c51a1c5b5ff2bfc25a3c8cf83608e00b65bef3de2bc6d889bb766', 0, 0),
        (5, 'archive', '6f0e53d56795ad4902012dbba82b8421e512a070df219891f76ebf29f2ef7512', 0, 0),
        (6, 'permits', '1fea7d2c407f470c8e6dd7ef7c86cb804c1c31ba5f4b024a1e73ee98c698ee7c', 0, 0),
-       (7, 'job log', 'aa01e2294be4159d2a22b283cf09baad346cbc79c1931dea88a8745d738777cb', 0, 0);
+       (7, 'job log', 'aa01e2294be4159d2a22b283cf09baad346cbc79c1931dea88a8745d738777cb', 0, 0),
+       (8, 'node services', 'bded4c9f2adc63d9952cfb8a5df16a5bc2ce5738d44af918a1802a83aa625e59', 0, 0);

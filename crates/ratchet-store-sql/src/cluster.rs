@@ -51,7 +51,7 @@ const REGISTER: Stmt = Stmt::shared(
 pub async fn register(conn: &mut dyn Conn, node: &NodeRegistration) -> Result<(), StoreError> {
     let values = vec![node.id.into(), node.name.as_str().into(), (&node.info).into()];
     let entered = all_stored(conn.run(&REGISTER, values).await, 1)?;
-    if !entered && !beat(conn, node.id, NodeVitals::default()).await? {
+    if !entered && !beat(conn, node.id, &NodeVitals::default()).await? {
         let problem = format!("node {} was declared dead; register as a new incarnation", node.id);
         return Err(StoreError::new(ErrorKind::Conflict, REGISTER.doing(), problem));
     }
@@ -68,20 +68,22 @@ pub async fn deregister(conn: &mut dyn Conn, node: NodeId) -> Result<(), StoreEr
 
 const BEAT: Stmt = Stmt::shared(
     "writing a heartbeat",
-    "UPDATE scheduler_node SET last_heartbeat = /*now*/, running = ?, clock_skew_us = ? \
+    "UPDATE scheduler_node SET last_heartbeat = /*now*/, running = ?, clock_skew_us = ?, services = ? \
      WHERE node_id = ? AND dead_at IS NULL",
 );
 
 /// Says that the node lives; `false` if it is not registered or was declared dead.
-pub async fn beat(conn: &mut dyn Conn, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
-    let values = vec![Value::count(vitals.running), Value::Int(vitals.clock_skew_us), node.into()];
+pub async fn beat(conn: &mut dyn Conn, node: NodeId, vitals: &NodeVitals) -> Result<bool, StoreError> {
+    let NodeVitals { running, clock_skew_us, services } = vitals;
+    let services = if services.is_empty() { Value::Json(None) } else { read::json_of(services)? };
+    let values = vec![Value::count(*running), Value::Int(*clock_skew_us), services, node.into()];
     Ok(conn.run(&BEAT, values).await? == 1)
 }
 
 const NODES: Stmt = Stmt::shared(
     "reading nodes",
-    "SELECT node_id, name, node_info, started_at, last_heartbeat, running, clock_skew_us, dead_at FROM scheduler_node \
-     ORDER BY last_heartbeat DESC, node_id",
+    "SELECT node_id, name, node_info, started_at, last_heartbeat, running, clock_skew_us, services, dead_at \
+     FROM scheduler_node ORDER BY last_heartbeat DESC, node_id",
 );
 
 /// All nodes, the most recently heard of first.
@@ -96,7 +98,11 @@ pub async fn nodes(conn: &mut dyn Conn) -> Result<Vec<NodeRecord>, StoreError> {
                 JsonText::from_store(fields.text("node_info")?),
                 fields.time("started_at")?,
                 fields.time("last_heartbeat")?,
-                NodeVitals { running: fields.number("running")?, clock_skew_us: fields.opt_int("clock_skew_us")? },
+                NodeVitals {
+                    running: fields.number("running")?,
+                    clock_skew_us: fields.opt_int("clock_skew_us")?,
+                    services: fields.opt_parsed("services", serde_json::from_str)?.unwrap_or_default(),
+                },
                 fields.opt_time("dead_at")?,
             ))
         })

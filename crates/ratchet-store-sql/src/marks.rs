@@ -133,7 +133,9 @@ mod tests {
     /// A lane whose first job was due then.
     fn lane(kind: &'static str, first: Option<i64>) -> Lane<'static> {
         let mut lane = Lane::new(0, false, Cow::Borrowed(""), ("default", kind, Priority::default()));
-        first.into_iter().for_each(|second| lane.push((at(second), JobId(uuid::Uuid::nil()))));
+        if let Some(second) = first {
+            lane.push((at(second), JobId(uuid::Uuid::nil())));
+        }
         lane
     }
 
@@ -179,7 +181,11 @@ mod tests {
         let (marks, now) = after(1_000, [10, 10, 10], &[lane("a", Some(40))]);
         let other = lane("other", Some(7));
         marks.looked(&[lane("a", Some(50))], at(101), now, now + ms(1));
-        assert_eq!(marks.begin(&[lane("a", None), other], now), Some(vec![Some(at(50)), None]), "unknown lanes have none");
+        assert_eq!(
+            marks.begin(&[lane("a", None), other], now),
+            Some(vec![Some(at(50)), None]),
+            "unknown lanes have none"
+        );
     }
 
     #[test]

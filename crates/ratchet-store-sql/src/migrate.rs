@@ -72,6 +72,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "job log",
                 sql: include_str!("../migrations/sqlite/V007__job_log.sql"),
             },
+            Migration {
+                version: 8,
+                description: "node services",
+                sql: include_str!("../migrations/sqlite/V008__node_services.sql"),
+            },
         ],
         Dialect::Postgres => &[
             Migration { version: 1, description: "jobs", sql: include_str!("../migrations/postgres/V001__jobs.sql") },
@@ -100,6 +105,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "job log",
                 sql: include_str!("../migrations/postgres/V006__job_log.sql"),
             },
+            Migration {
+                version: 7,
+                description: "node services",
+                sql: include_str!("../migrations/postgres/V007__node_services.sql"),
+            },
         ],
         Dialect::Mysql => &[
             Migration { version: 1, description: "jobs", sql: include_str!("../migrations/mysql/V001__jobs.sql") },
@@ -127,6 +137,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 version: 6,
                 description: "job log",
                 sql: include_str!("../migrations/mysql/V006__job_log.sql"),
+            },
+            Migration {
+                version: 7,
+                description: "node services",
+                sql: include_str!("../migrations/mysql/V007__node_services.sql"),
             },
         ],
     }

@@ -30,7 +30,7 @@ impl SqlitePulse {
 #[async_trait]
 impl PulseStore for SqlitePulse {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
-        cluster::beat(&mut self.session(), node, vitals).await
+        cluster::beat(&mut self.session(), node, &vitals).await
     }
 
     async fn database_time(&mut self) -> Result<Timestamp, StoreError> {

@@ -330,6 +330,9 @@ pub use ratchet_core::page::JobCursor;
 pub use ratchet_core::page::JobFilter;
 pub use ratchet_core::page::Page;
 pub use ratchet_core::record::Timing;
+pub use ratchet_core::service::NodeServices;
+pub use ratchet_core::service::ServiceStand;
+pub use ratchet_core::service::ServiceVitals;
 
 // Stores.
 pub use address::open_store;

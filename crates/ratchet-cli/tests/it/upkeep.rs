@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use ratchet::Ratchet;
 use ratchet::prelude::*;
 
@@ -27,6 +29,31 @@ async fn nodes_are_listed_with_what_they_run() {
     assert_eq!(nodes[0]["id"], ratchet.node_id().to_string());
     assert_eq!(nodes[0]["standing"], "alive");
     assert_eq!(nodes[0]["info"]["kinds"][0], "test.idle");
+    assert_eq!(nodes[0]["vitals"]["services"]["not_closed"], serde_json::json!([]));
     ratchet.shutdown().await;
     place.ratchet(&["nodes"]).expect(0, &["No node runs on this database."]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_breakers_are_seen_from_elsewhere() {
+    let place = Place::migrated().await;
+    let store = SqliteStore::open(place.database()).await.unwrap();
+    let node = Ratchet::builder().store(store).jobs(jobs![idle]).heartbeat(Duration::from_millis(50));
+    let ratchet = node.start().await.unwrap();
+    let listed = place.ratchet(&["nodes"]);
+    assert!(!listed.out.contains("BREAKERS"), "nothing is said of closed ones: {listed:?}");
+    ratchet.open_breaker("test.idle");
+    let job = ratchet.enqueue(idle(1)).submit().await.unwrap();
+    let told = async {
+        while ratchet.nodes().await.unwrap()[0].vitals.services.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), told).await.expect("a heartbeat tells of it");
+    place.ratchet(&["nodes"]).expect(0, &["BREAKERS", "test.idle forced-open"]);
+    let services = &place.json(&["nodes"])[0]["vitals"]["services"];
+    assert_eq!(services["not_closed"], serde_json::json!([{"service": "test.idle", "state": "forced-open"}]));
+    let why = "the circuit breaker of test.idle is open on the only node that could run it, until somebody resets it";
+    place.ratchet(&["jobs", "explain", &job.id().to_string()]).expect(0, &[why]);
+    ratchet.shutdown().await;
 }

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use ratchet_core::claim::Fence;
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
 use ratchet_core::page::JobFilter;
+use ratchet_core::service::NodeServices;
 use ratchet_core::store::{ClusterStore, Orphans, Progress, PulseStore, Running};
 use ratchet_core::{Claim, ErrorKind, JobState, NodeId, NodeName, StoreError};
 
@@ -36,7 +37,11 @@ impl ClusterStore for BrokenStore {
     }
 
     async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
-        Ok(Box::new(BrokenPulse { inner: self.inner.open_pulse().await?, flaw: self.flaw }))
+        Ok(Box::new(BrokenPulse {
+            inner: self.inner.open_pulse().await?,
+            flaw: self.flaw,
+            services: NodeServices::default(),
+        }))
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
@@ -149,14 +154,27 @@ impl BrokenStore {
 struct BrokenPulse {
     inner: Box<dyn PulseStore>,
     flaw: Flaw,
+    /// The last that it was told of.
+    services: NodeServices,
 }
 
 #[async_trait]
 impl PulseStore for BrokenPulse {
-    async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
+    async fn beat(&mut self, node: NodeId, mut vitals: NodeVitals) -> Result<bool, StoreError> {
         match self.flaw {
             Flaw::ForgetsBeats => Ok(true),
             Flaw::ForgetsVitals => self.inner.beat(node, NodeVitals::default()).await,
+            Flaw::ForgetsServices => {
+                vitals.services = NodeServices::default();
+                self.inner.beat(node, vitals).await
+            }
+            Flaw::KeepsServices => {
+                if vitals.services.is_empty() {
+                    vitals.services = self.services.clone();
+                }
+                self.services = vitals.services.clone();
+                self.inner.beat(node, vitals).await
+            }
             Flaw::BeatsRegister => {
                 let alive = self.inner.beat(node, vitals).await?;
                 if !alive {

@@ -214,6 +214,10 @@ flaws! {
     ForgetsBeats,
     /// Keeps the time of a heartbeat and not what it says.
     ForgetsVitals,
+    /// Keeps all that a heartbeat says but the services.
+    ForgetsServices,
+    /// Keeps the services of a heartbeat when the next one has none.
+    KeepsServices,
     /// Lists nodes in the order of their ids.
     ListsNodesById,
     /// Deregisters nobody.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ratchet_core::breaker::{Admission, BreakerConfig, BreakerState, CallEnd, Ticket};
+use ratchet_core::explain::Reason;
 use ratchet_core::{DeferReason, JobState};
 use ratchet_engine::{
     AlwaysAdmit, Failure, Job, JobContext, JobDefaults, JobEventKind, Ratchet, RatchetBuilder, Requirement,
@@ -190,6 +191,25 @@ async fn by_hand_it_stays_open_until_it_is_reset() {
     ratchet.reset_breaker("payments");
     charge.result().await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(2), "a reset wakes the node: {:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_breaker_that_is_open_on_every_node_is_the_reason_wherever_one_asks() {
+    let (payments, stage, store) = (Payments::default(), Stage::default(), memory());
+    payments.0.up.store(true, Ordering::SeqCst);
+    let client = Ratchet::client(store.clone());
+    let one = node(&payments, &stage).store(store.clone()).start().await.unwrap();
+    let other = node(&payments, &stage).store(store).start().await.unwrap();
+    one.open_breaker("payments");
+    other.open_breaker("payments");
+    let charge = client.enqueue(Charge).submit().await.unwrap();
+    let breaker = [Reason::Breaker { service: "payments".to_owned(), nodes: 2, until: None }];
+    let reasons = async || client.explain(charge.id()).await.unwrap().unwrap().reasons;
+    eventually("both nodes have told of it", async || reasons().await == breaker).await;
+    assert_eq!(one.explain(charge.id()).await.unwrap().unwrap().reasons, breaker);
+    other.reset_breaker("payments");
+    charge.result().await.unwrap();
+    assert_eq!(state_of(&one, "payments"), Some(BreakerState::Open), "the other one ran it");
 }
 
 #[tokio::test]

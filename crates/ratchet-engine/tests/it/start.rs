@@ -108,4 +108,5 @@ async fn a_node_shows_what_it_runs() {
     let info: serde_json::Value = nodes[0].info.decode().unwrap();
     assert_eq!(info["queues"], serde_json::json!(["default", "reports"]));
     assert_eq!(info["kinds"], serde_json::json!(["play", "play.blocking"]));
+    assert_eq!(info["services"], serde_json::json!({}), "kinds that name none are their own");
 }

@@ -1,12 +1,14 @@
 //! What a node says of itself with its heartbeat.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ratchet_core::Clock;
-use ratchet_engine::{Ratchet, SystemClock};
+use ratchet_core::breaker::{Admission, CallEnd, Ticket};
+use ratchet_core::clock::elapsed;
+use ratchet_engine::{Ratchet, ResilienceStrategy, SystemClock};
 
 use crate::faulty::{Faulty, Slow};
 use crate::support::{Play, Stage, eventually, memory, quick};
@@ -21,8 +23,24 @@ impl Clock for Off {
     }
 }
 
+/// Admits of `play` what the test says.
+#[derive(Clone)]
+struct Says(Arc<Mutex<Admission>>);
+
+impl ResilienceStrategy for Says {
+    fn admits(&self, service: &str) -> Admission {
+        if service == "play" { *self.0.lock().unwrap() } else { Admission::All }
+    }
+
+    fn enter(&self, _service: &str) -> Result<Ticket, Duration> {
+        Ok(Ticket(0))
+    }
+
+    fn leave(&self, _service: &str, _ticket: Ticket, _end: CallEnd) {}
+}
+
 async fn vitals(node: &Ratchet) -> ratchet_core::node::NodeVitals {
-    node.nodes().await.unwrap()[0].vitals
+    node.nodes().await.unwrap()[0].vitals.clone()
 }
 
 #[tokio::test]
@@ -53,6 +71,55 @@ async fn a_clock_that_is_off_is_noticed_and_shown() {
         assert_eq!(node.stats().vitals.clock_skew_us, Some(shown));
         node.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn a_heartbeat_says_which_breakers_are_not_closed() {
+    let (stage, says) = (Stage::default(), Says(Arc::new(Mutex::new(Admission::All))));
+    let node = quick(&stage).store(memory()).clock(Arc::new(Off(90))).resilience_strategy(says.clone());
+    let node = node.start().await.unwrap();
+    eventually("a measured skew", async || vitals(&node).await.clock_skew_us.is_some()).await;
+    assert!(vitals(&node).await.services.is_empty());
+    let a_while = Duration::from_secs(20);
+    let table = [
+        (Admission::None(None), "forced-open"),
+        (Admission::AtMost(1), "half-open"),
+        (Admission::None(Some(a_while)), "open"),
+    ];
+    for (admission, state) in table {
+        *says.0.lock().unwrap() = admission;
+        let stand = async || vitals(&node).await.services.stand("play");
+        eventually(state, async || stand().await.is_some_and(|stand| stand.as_str() == state)).await;
+    }
+    let services = vitals(&node).await.services;
+    assert_eq!((services.not_closed.len(), services.left_out), (1, 0), "the other kind is called as usual");
+    let until = services.not_closed[0].stand.until().unwrap();
+    let left = elapsed(node.store().database_time().await.unwrap(), until);
+    assert!(left.abs_diff(a_while) < Duration::from_secs(5), "by the database's clock, not the node's: {left:?}");
+    *says.0.lock().unwrap() = Admission::All;
+    eventually("all closed", async || vitals(&node).await.services.is_empty()).await;
+    assert!(node.stats().vitals.services.is_empty());
+    node.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_strategy_that_blocks_does_not_keep_the_node_from_being_heard() {
+    let (stage, says) = (Stage::default(), Says(Arc::new(Mutex::new(Admission::All))));
+    let mut store = Faulty::new(memory());
+    let slow = Slow::default();
+    store.slow = slow.clone();
+    let node = quick(&stage).store(store).resilience_strategy(says.clone()).start().await.unwrap();
+    let blocking = tokio::task::spawn_blocking(move || {
+        let _nobody_is_answered = says.0.lock().unwrap();
+        let (begun, beats) = (Instant::now(), slow.beats.load(Ordering::SeqCst));
+        while slow.beats.load(Ordering::SeqCst) < beats + 5 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "no more heartbeats");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    blocking.await.unwrap();
+    assert_eq!(node.stats().reincarnations, 0);
+    node.shutdown().await;
 }
 
 #[tokio::test]

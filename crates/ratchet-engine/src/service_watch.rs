@@ -1,0 +1,66 @@
+//! Looking how the services stand that this node's jobs call, for the heartbeat to tell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use ratchet_core::Clock;
+use ratchet_core::node::NodeVitals;
+use ratchet_core::service::{NodeServices, ServiceStand, ServiceVitals};
+
+use crate::registry::Registry;
+use crate::resilience::Guarded;
+use crate::stats::Counters;
+
+/// The services that this node's jobs call, and who judges them.
+#[derive(Clone)]
+pub(crate) struct ServiceWatch {
+    services: Arc<[Arc<str>]>,
+    resilience: Guarded,
+    counters: Arc<Counters>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Looks are no farther apart than this.
+const LOOK_MAX: Duration = Duration::from_secs(1);
+
+impl ServiceWatch {
+    pub(crate) fn new(
+        registry: &Registry,
+        resilience: Guarded,
+        counters: Arc<Counters>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let mut services: Vec<_> = registry.own().filter_map(|(_, entry)| entry.service.clone()).collect();
+        services.sort_unstable();
+        services.dedup();
+        Self { services: services.into(), resilience, counters, clock }
+    }
+
+    /// How the node is at this moment.
+    pub(crate) fn vitals(&self) -> NodeVitals {
+        let mut vitals = self.counters.vitals.read();
+        let now = database_time(self.clock.now(), vitals.clock_skew_us);
+        let look = |service: &Arc<str>| {
+            let stand = ServiceStand::of(self.resilience.admits(service), now)?;
+            Some(ServiceVitals { service: service.to_string(), stand })
+        };
+        vitals.services = NodeServices::of(self.services.iter().filter_map(look));
+        vitals
+    }
+
+    /// Looks again and again, until the task is dropped. Not the heartbeat does it: the strategy may be the user's, and one
+    /// that blocks must not keep the node from being heard.
+    pub(crate) async fn run(self, heartbeat: Duration) {
+        let every = (heartbeat / 2).min(LOOK_MAX);
+        loop {
+            self.counters.vitals.set_services(self.vitals().services);
+            tokio::time::sleep(every).await;
+        }
+    }
+}
+
+/// This machine's time, as the database would tell it.
+fn database_time(here: Timestamp, skew_us: Option<i64>) -> Timestamp {
+    here.checked_sub(SignedDuration::from_micros(skew_us.unwrap_or(0))).unwrap_or(here)
+}
