@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_secs(3);
 /// Windows before and after.
 const ALONE: usize = 2;
 /// Shorter than this a wait says more about the machine than about who else is at work.
-const UNNOTICED: Duration = Duration::from_millis(10);
+const UNNOTICED: Duration = Duration::from_millis(15);
 /// It takes less than a minute.
 const LONGEST: Duration = Duration::from_mins(5);
 
