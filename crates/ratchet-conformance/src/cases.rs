@@ -425,6 +425,8 @@ macro_rules! list_cases {
         archive::ended_schedules_are_purged_by_age_and_in_portions [PurgesNothing, PurgesEarly, PurgesAllAtOnce],
         archive::an_archiving_and_a_retry_have_one_winner [SaysArchived, DeletesInsteadOfArchiving],
 
+        query::a_list_by_a_rare_kind_finds_everything_in_the_end [IgnoresFilters, ForgetsCursor, ListsOldestFirst],
+
         discards::a_discarded_success_leaves_nothing_but_its_idempotency_key [
             KeepsSuccesses, KeepsBusinessKeys, IdempotencyDiesWithJob,
         ],

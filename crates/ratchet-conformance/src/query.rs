@@ -155,3 +155,24 @@ pub(crate) async fn the_jobs_of_a_principal_are_counted_by_state(bench: Bench) {
     assert_eq!(counts("bob").await, StateCounts::from([(JobState::Canceled, 1)]));
     assert_eq!(counts("an").await, StateCounts::new());
 }
+
+pub(crate) async fn a_list_by_a_rare_kind_finds_everything_in_the_end(bench: Bench) {
+    let old = bench.submit_each(vec![new_job("rare"), new_job("rare")]).await;
+    for _ in 0..7 {
+        bench.submit_each(works(1_500)).await;
+    }
+    let new = bench.submit(new_job("rare")).await;
+    let filter = JobFilter { kind: Some(Kind::new("rare").unwrap()), ..JobFilter::default() };
+    let (mut found, mut after, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let page = bench.store.list(&filter, after, 2).await.unwrap();
+        found.extend(page.items.iter().map(|job| job.id));
+        pages += 1;
+        assert!(pages < 10, "it comes to an end");
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, [new, old[1], old[0]], "newest first, each once");
+}

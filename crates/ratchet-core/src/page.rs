@@ -73,7 +73,8 @@ pub struct JobCursor(pub JobId);
 /// Some of the jobs that a filter lets through, newest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
-    /// The jobs.
+    /// The jobs. There may be fewer than asked for, even none, and more on the next page: where jobs are found by nothing but their kind
+    /// or queue, a page ends after so many jobs were looked at.
     pub items: Vec<T>,
     /// Where the next page begins; `None` after the last.
     pub next: Option<JobCursor>,

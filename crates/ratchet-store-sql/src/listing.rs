@@ -1,7 +1,7 @@
 //! Listing jobs, a page at a time, live and archived.
 
 use ratchet_core::page::{JobCursor, JobFilter, Page};
-use ratchet_core::{JobRecord, JobState, StoreError};
+use ratchet_core::{JobId, JobRecord, JobState, StoreError};
 
 use crate::archived::{archived_columns, archived_of};
 use crate::conn::Conn;
@@ -25,7 +25,15 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     ARCHIVE_BY_PARENT,
     ARCHIVE_BY_PRINCIPAL,
     ARCHIVE_BY_STATE,
+    FLOOR,
+    FLOOR_OF_STATE,
+    ARCHIVE_FLOOR,
+    ARCHIVE_FLOOR_OF_STATE,
 ];
+
+/// Where no index narrows a list, so many jobs are looked at for one page; then it ends, however few it has. So it takes about as
+/// long to read a page of a kind that nobody has used for years as of one that is used all the time.
+const LOOKED_AT_MAX: usize = 10_000;
 
 /// The columns, then the tables that lead, then what narrows, in the order of [`narrow`].
 macro_rules! list {
@@ -169,7 +177,35 @@ const ARCHIVE_BY_STATE: Stmt = Stmt::shared(
     archived!("scheduler_job_archive j WHERE j.terminal_status = ?", "j.job_id"),
 );
 
-/// A page of jobs, newest first.
+// The last of so many jobs.
+const FLOOR: Stmt = Stmt::shared(
+    "looking how far a page goes",
+    "SELECT job_id FROM scheduler_job WHERE job_id < ? AND job_id >= ? ORDER BY job_id DESC LIMIT 1 OFFSET ?",
+);
+
+const FLOOR_OF_STATE: Stmt = Stmt::shared(
+    "looking how far a page of ended jobs goes",
+    "SELECT job_id FROM scheduler_job WHERE terminal_status = ? AND job_id < ? AND job_id >= ? \
+     ORDER BY job_id DESC LIMIT 1 OFFSET ?",
+)
+// The order by primary key tempts it to read all jobs.
+.mysql(
+    "SELECT job_id FROM scheduler_job FORCE INDEX (idx_job_terminal) WHERE terminal_status = ? AND job_id < ? \
+     AND job_id >= ? ORDER BY job_id DESC LIMIT 1 OFFSET ?",
+);
+
+const ARCHIVE_FLOOR: Stmt = Stmt::shared(
+    "looking how far a page of archived jobs goes",
+    "SELECT job_id FROM scheduler_job_archive WHERE job_id < ? AND job_id >= ? ORDER BY job_id DESC LIMIT 1 OFFSET ?",
+);
+
+const ARCHIVE_FLOOR_OF_STATE: Stmt = Stmt::shared(
+    "looking how far a page of archived jobs of a state goes",
+    "SELECT job_id FROM scheduler_job_archive WHERE terminal_status = ? AND job_id < ? AND job_id >= ? \
+     ORDER BY job_id DESC LIMIT 1 OFFSET ?",
+);
+
+/// A page of jobs, newest first. It may be shorter than asked for and still have a next one: see [`LOOKED_AT_MAX`].
 ///
 /// Of both, the archive is read last: a job that is moved between the two reads is seen twice, and never missed.
 pub async fn list(
@@ -180,21 +216,24 @@ pub async fn list(
 ) -> Result<Page<JobRecord>, StoreError> {
     check_limit(limit)?;
     let mut jobs = Vec::new();
+    let mut floor = None;
     if filter.archive.has_live() {
-        let rows = rows(conn, &LIVE, filter, after, limit).await?;
+        let rows = rows(conn, &LIVE, filter, after, limit, &mut floor).await?;
         jobs.extend(rows.iter().map(record_of).collect::<Result<Vec<_>, _>>()?);
     }
     if filter.archive.has_archived() {
-        let rows = rows(conn, &ARCHIVE, filter, after, limit).await?;
+        let rows = rows(conn, &ARCHIVE, filter, after, limit, &mut floor).await?;
         jobs.extend(rows.iter().map(archived_of).collect::<Result<Vec<_>, _>>()?);
     }
     // Stable: of a job that was seen twice the first stays, which is the one that was not archived yet.
     jobs.sort_by_key(|job| std::cmp::Reverse(job.id));
     jobs.dedup_by_key(|job| job.id);
+    // Below it not everything was looked at.
+    jobs.retain(|job| floor.is_none_or(|floor| job.id >= floor));
     let more = jobs.len() > limit;
     jobs.truncate(limit);
-    let next = jobs.last().filter(|_| more).map(|job| JobCursor(job.id));
-    Ok(Page { items: jobs, next })
+    let next = if more { jobs.last().map(|job| job.id) } else { floor };
+    Ok(Page { items: jobs, next: next.map(JobCursor) })
 }
 
 /// The statements of one place.
@@ -206,6 +245,8 @@ struct Shelf {
     by_principal: &'static Stmt,
     by_live_state: Option<&'static Stmt>,
     by_terminal_state: &'static Stmt,
+    floor: &'static Stmt,
+    floor_of_state: &'static Stmt,
 }
 
 const LIVE: Shelf = Shelf {
@@ -216,6 +257,8 @@ const LIVE: Shelf = Shelf {
     by_principal: &LIST_BY_PRINCIPAL,
     by_live_state: Some(&LIST_LIVE),
     by_terminal_state: &LIST_TERMINAL,
+    floor: &FLOOR,
+    floor_of_state: &FLOOR_OF_STATE,
 };
 
 const ARCHIVE: Shelf = Shelf {
@@ -226,17 +269,22 @@ const ARCHIVE: Shelf = Shelf {
     by_principal: &ARCHIVE_BY_PRINCIPAL,
     by_live_state: None,
     by_terminal_state: &ARCHIVE_BY_STATE,
+    floor: &ARCHIVE_FLOOR,
+    floor_of_state: &ARCHIVE_FLOOR_OF_STATE,
 };
 
-/// Rows enough for a page, by the narrowest index.
+/// Rows enough for a page, by the narrowest index. If there is none that narrows, `floor` rises to the last job that was looked at.
 async fn rows(
     conn: &mut dyn Conn,
     shelf: &Shelf,
     filter: &JobFilter,
     after: Option<JobCursor>,
     limit: usize,
+    floor: &mut Option<JobId>,
 ) -> Result<Vec<Row>, StoreError> {
-    let rest = narrow(filter, after, limit);
+    let (from, until) = filter.id_range(after);
+    let rest = |from: JobId| narrow(filter, from, until, limit);
+    let walks = filter.kind.is_some() || filter.queue.is_some();
     let lead = match (&filter.tag, &filter.business_key, &filter.parent, &filter.principal) {
         (Some(tag), ..) => Some((shelf.by_tag, Value::from(tag.as_str()))),
         (_, Some(key), ..) => Some((shelf.by_business_key, key.as_str().into())),
@@ -250,29 +298,53 @@ async fn rows(
         let mut values: Vec<Value> = states.iter().take(LIST_STATES).map(|state| (*state).into()).collect();
         values.resize(LIST_STATES, states[0].into());
         values.push(lead);
-        values.extend(rest);
+        values.extend(rest(from));
         let text = conn.texts().render(stmt, LIST_STATES);
         return conn.fetch(stmt.doing(), text, values).await;
     }
     if filter.states.is_empty() {
-        return conn.rows(shelf.all, rest).await;
+        let low = if walks { floor_of(conn, shelf.floor, &[], from, until).await? } else { None };
+        *floor = low.max(*floor);
+        return conn.rows(shelf.all, rest(low.unwrap_or(from))).await;
     }
     let mut rows = Vec::new();
     for state in &filter.states {
-        let stmt = if state.is_terminal() { Some(shelf.by_terminal_state) } else { shelf.by_live_state };
-        let Some(stmt) = stmt else { continue };
-        let mut values = vec![(*state).into()];
-        values.extend_from_slice(&rest);
+        let (stmt, walks) = match shelf.by_live_state {
+            Some(live) if !state.is_terminal() => (live, false),
+            None if !state.is_terminal() => continue,
+            _ => (shelf.by_terminal_state, walks),
+        };
+        let state = Value::from(*state);
+        let low = if walks {
+            floor_of(conn, shelf.floor_of_state, std::slice::from_ref(&state), from, until).await?
+        } else {
+            None
+        };
+        *floor = low.max(*floor);
+        let mut values = vec![state];
+        values.extend(rest(low.unwrap_or(from)));
         rows.append(&mut conn.rows(stmt, values).await?);
     }
     Ok(rows)
 }
 
+/// The last of the jobs that are looked at for one page; `None` if there are fewer.
+async fn floor_of(
+    conn: &mut dyn Conn,
+    stmt: &Stmt,
+    lead: &[Value],
+    from: JobId,
+    until: JobId,
+) -> Result<Option<JobId>, StoreError> {
+    let mut values = lead.to_vec();
+    values.extend([until.into(), from.into(), Value::count(LOOKED_AT_MAX - 1)]);
+    conn.row(stmt, values).await?.map(|row| row.fields().job_id("job_id")).transpose()
+}
+
 const LIST_STATES: usize = JobState::ALL.len().next_power_of_two();
 
 /// The values of what narrows every list; one row more than asked for tells whether there is a next page.
-fn narrow(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Vec<Value> {
-    let (from, until) = filter.id_range(after);
+fn narrow(filter: &JobFilter, from: JobId, until: JobId, limit: usize) -> Vec<Value> {
     let mut values = vec![until.into(), from.into()];
     values.extend(narrow_columns(filter));
     values.push(Value::count(limit + 1));

@@ -46,8 +46,15 @@ pub(super) async fn run(session: &Session, filter: Filter) -> Result<Exit> {
         (false, false) => ArchiveScope::Live,
     };
     let filter = JobFilter { states: state, archive, ..jobs.into_filter() };
-    let (after, limit) = pages.ask();
-    let page = client.list(&filter, after, limit).await?;
+    let (mut after, limit) = pages.ask();
+    let mut page = client.list(&filter, after, limit).await?;
+    // Each look is short; whoever asked wants the page full.
+    while page.items.len() < limit && page.next.is_some() {
+        after = page.next;
+        let more = client.list(&filter, after, limit - page.items.len()).await?;
+        page.items.extend(more.items);
+        page.next = more.next;
+    }
     let now = client.store().database_time().await?;
     let page = PageView {
         items: page.items.into_iter().map(JobView::from).collect(),
