@@ -1,5 +1,6 @@
 //! Printing: tables for people, JSON for programs.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
@@ -35,8 +36,22 @@ impl Output {
     /// Prints text for people.
     #[expect(clippy::unused_self, reason = "all printing goes through here")]
     pub(crate) fn say(self, text: impl AsRef<str>) -> io::Result<()> {
-        writeln!(io::stdout().lock(), "{}", text.as_ref())
+        writeln!(io::stdout().lock(), "{}", visible(text.as_ref()))
     }
+}
+
+/// Text without anything that a terminal would obey: it may come from whomever a job has to do with.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let picture = |c: char| match u32::from(c) {
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),
+        0x7f => '\u{2421}',
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    text.chars().map(|c| if obeyed(c) { picture(c) } else { c }).collect()
 }
 
 /// A table without lines: numbers to the right, the rest to the left. On a terminal it fits the width, and only the
@@ -88,4 +103,16 @@ fn laid_out(mut table: Table, may_wrap: usize) -> String {
 fn is_number(text: &str) -> bool {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     unit.len() < text.len() && ["", " µs", " ms", " s"].contains(&unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_printed() {
+        let check = |text: &str, expected: &str| assert_eq!(visible(text), expected);
+        check("plain\tö\n", "plain\tö\n");
+        check("\u{1b}[31mred\r\u{7f}\u{9b}2J", "␛[31mred␍␡\u{fffd}2J");
+    }
 }

@@ -74,7 +74,7 @@ actions! {
     /// Submit a job, in whatever way, or create a schedule. The target has the principal that it is submitted for, which
     /// is the caller's own unless he named another.
     Create "create"
-    /// See it: a job with its result, attempts and signal, the workflow or the batch that it stands for; a schedule; the
+    /// See it: a job with its result, attempts, log and signal, the workflow or the batch that it stands for; a schedule; the
     /// lists of queues, of resources and of nodes.
     Read "read"
     /// End a job with all that follows from that, a workflow, a batch, or a schedule.
@@ -99,7 +99,7 @@ actions! {
     Limit "limit"
     /// Archive jobs that ended long ago, of whomever they are.
     Archive "archive"
-    /// Delete for good what was archived long ago, of whomever it is.
+    /// Delete for good what was archived or logged long ago, of whomever it is.
     Purge "purge"
 }
 

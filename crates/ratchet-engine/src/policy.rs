@@ -116,39 +116,39 @@ pub struct AllowList {
 #[serde(deny_unknown_fields)]
 pub struct AllowRule {
     name: String,
-    #[serde(default)]
-    kinds: Vec<String>,
-    #[serde(default)]
-    queues: Vec<String>,
-    #[serde(default)]
-    principals: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kinds: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queues: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    principals: Option<Vec<String>>,
 }
 
 impl AllowRule {
     /// A rule that allows everything, until it is narrowed. The name is what refusals show.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), kinds: Vec::new(), queues: Vec::new(), principals: Vec::new() }
+        Self { name: name.into(), kinds: None, queues: None, principals: None }
     }
 
     /// Only these kinds and those below them: `billing` is also `billing.charge`, but not `billings`. One that ends in a dot
     /// means only what is below.
     #[must_use]
     pub fn kinds<T: Into<String>>(mut self, kinds: impl IntoIterator<Item = T>) -> Self {
-        self.kinds.extend(kinds.into_iter().map(Into::into));
+        self.kinds.get_or_insert_default().extend(kinds.into_iter().map(Into::into));
         self
     }
 
     /// Only these queues.
     #[must_use]
     pub fn queues<T: Into<String>>(mut self, queues: impl IntoIterator<Item = T>) -> Self {
-        self.queues.extend(queues.into_iter().map(Into::into));
+        self.queues.get_or_insert_default().extend(queues.into_iter().map(Into::into));
         self
     }
 
     /// Only for these principals. Jobs without a principal, which the application submits for itself, are none of them.
     #[must_use]
     pub fn principals<T: Into<String>>(mut self, principals: impl IntoIterator<Item = T>) -> Self {
-        self.principals.extend(principals.into_iter().map(Into::into));
+        self.principals.get_or_insert_default().extend(principals.into_iter().map(Into::into));
         self
     }
 
@@ -157,17 +157,23 @@ impl AllowRule {
         if self.name.trim().is_empty() {
             return Err(InvalidInput::new("rule", "has no name; refusals show it, so give it one"));
         }
-        self.kinds.iter().try_for_each(|kind| Kind::new(kind).map(drop)).map_err(named)?;
-        self.queues.iter().try_for_each(|queue| QueueName::new(queue).map(drop)).map_err(named)?;
-        self.principals.iter().try_for_each(|principal| Principal::new(principal).map(drop)).map_err(named)
+        let lists = [("kinds", &self.kinds), ("queues", &self.queues), ("principals", &self.principals)];
+        if let Some((field, _)) = lists.into_iter().find(|(_, list)| list.as_ref().is_some_and(Vec::is_empty)) {
+            let problem = "is empty, so that the rule would allow nothing; name some, or leave it out to allow all";
+            return Err(named(InvalidInput::new(field, problem)));
+        }
+        self.kinds.iter().flatten().try_for_each(|kind| Kind::new(kind).map(drop)).map_err(named)?;
+        self.queues.iter().flatten().try_for_each(|queue| QueueName::new(queue).map(drop)).map_err(named)?;
+        self.principals.iter().flatten().try_for_each(|one| Principal::new(one).map(drop)).map_err(named)
     }
 
     /// The first field that does not fit, by how far the job came; `None` if all do.
     fn misfit(&self, job: &JobSpec) -> Option<Misfit> {
-        let is = |allowed: &[String], given: Option<&str>| {
-            allowed.is_empty() || given.is_some_and(|given| allowed.iter().any(|one| one == given))
+        let is = |allowed: &Option<Vec<String>>, given: Option<&str>| {
+            allowed.as_ref().is_none_or(|allowed| given.is_some_and(|given| allowed.iter().any(|one| one == given)))
         };
-        if !(self.kinds.is_empty() || self.kinds.iter().any(|prefix| is_below(prefix, job.kind.as_str()))) {
+        let fits = |kinds: &Vec<String>| kinds.iter().any(|prefix| is_below(prefix, job.kind.as_str()));
+        if !self.kinds.as_ref().is_none_or(fits) {
             Some(Misfit::Kind)
         } else if !is(&self.queues, Some(job.queue.as_str())) {
             Some(Misfit::Queue)
@@ -244,19 +250,22 @@ impl JobPolicy for AllowList {
         Err(match misfit {
             Misfit::Kind => {
                 let all = self.rules.iter().map(|rule| &rule.name);
-                let kinds = self.rules.iter().flat_map(|rule| &rule.kinds);
+                let kinds = self.rules.iter().flat_map(|rule| rule.kinds.iter().flatten());
                 let problem =
                     format!("is {:?}, which no rule allows; allowed are {}", job.kind.as_str(), listed(kinds));
                 PolicyRefusal::new(listed(all), "kind", problem)
             }
             Misfit::Queue => {
-                let use_one = listed(&rule.queues);
+                let use_one = listed(rule.queues.iter().flatten());
                 let problem = format!("is {:?}, which is not allowed; use {use_one}", job.queue.as_str());
                 PolicyRefusal::new(name, "queue", problem)
             }
             Misfit::Principal => {
                 let given = job.principal.as_ref().map_or("missing".to_owned(), |given| format!("{given:?}"));
-                let problem = format!("is {given}, which is not allowed; submit it for {}", listed(&rule.principals));
+                let problem = format!(
+                    "is {given}, which is not allowed; submit it for {}",
+                    listed(rule.principals.iter().flatten())
+                );
                 PolicyRefusal::new(name, "principal", problem)
             }
         })

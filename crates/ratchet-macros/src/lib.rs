@@ -68,6 +68,7 @@ mod problems;
 /// | `backoff = "exponential 2s"` | or `"fixed 500ms"`, or `"none"` | `"exponential 1s"` |
 /// | `timeout = "30s"` | how long one attempt may take; units are `ms`, `s`, `m`, `h`, `d` | no limit |
 /// | `blocking` | for a plain `fn`: it runs on the blocking pool | the function is `async` |
+/// | `resource = "printer"` | a limited resource that a job needs a permit for while it runs | none |
 /// | `service = "payments"` | what the job calls: kinds of one service share a circuit breaker | the kind |
 /// | `breaker = "fast"` | how that breaker judges: `default`, `fast`, `critical` or `external-api` | as the node says, else `default` |
 /// | `cron = "0 0 2 * * ?"` | fired by itself: Quartz cron, six or seven fields, the first being seconds | not fired by itself |

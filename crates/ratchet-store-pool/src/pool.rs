@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratchet_core::store::PulseStore;
@@ -58,13 +59,15 @@ struct Inner<D: Driver> {
     kept: Kept<D::Connection>,
     permits: Semaphore,
     counters: Arc<Counters>,
+    /// Whether there has been a connection.
+    reached: AtomicBool,
 }
 
 impl<D: Driver> Pool<D> {
     /// A pool without connections; `name` is that of its threads.
     pub fn new(name: &str, driver: Arc<D>, limits: PoolLimits, counters: Arc<Counters>) -> Result<Self, StoreError> {
-        let inner =
-            Inner { driver, permits: Semaphore::new(limits.connections.max(1)), kept: Kept::new(), limits, counters };
+        let permits = Semaphore::new(limits.connections.max(1));
+        let inner = Inner { driver, permits, kept: Kept::new(), limits, counters, reached: AtomicBool::new(false) };
         Ok(Self { inner: Arc::new(inner), thread: StoreThread::start(name, THREADS)? })
     }
 
@@ -201,10 +204,23 @@ impl<D: Driver> Inner<D> {
     }
 
     async fn connect(&self) -> Result<D::Connection, StoreError> {
-        tokio::time::timeout(self.limits.connect, self.driver.connect()).await.unwrap_or_else(|_| {
+        const DOING: &str = "connecting to the database server";
+        let connected = tokio::time::timeout(self.limits.connect, self.driver.connect()).await.unwrap_or_else(|_| {
             let problem = format!("no answer for {:?}; check that it can be reached from here", self.limits.connect);
-            Err(StoreError::new(ErrorKind::Unavailable, "connecting to the database server", problem))
-        })
+            Err(StoreError::new(ErrorKind::Unavailable, DOING, problem))
+        });
+        match connected {
+            Ok(connection) => {
+                self.reached.store(true, Ordering::Relaxed);
+                Ok(connection)
+            }
+            // Somebody locked it, or changed the password. What was to be done over the connection is not at fault.
+            Err(error) if *error.kind() == ErrorKind::Invalid && self.reached.load(Ordering::Relaxed) => {
+                let problem = "it accepted connections before and refuses them now";
+                Err(StoreError::new(ErrorKind::Unavailable, DOING, problem).with_source(error))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

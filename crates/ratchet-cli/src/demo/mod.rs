@@ -8,7 +8,7 @@ mod workload;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use ratchet::{Client, JobContext, JobFilter, JobState, Ratchet, Tag};
+use ratchet::{AlwaysAdmit, Client, JobContext, JobFilter, JobState, Ratchet, Tag};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -72,6 +72,8 @@ async fn start(session: &Session, name: &str) -> Result<Ratchet> {
         .reconcile(Duration::from_millis(200))
         .cancel_grace(Duration::from_millis(200))
         .drain_timeout(Duration::from_secs(2))
+        // Much of it fails because it is told to: a breaker would open for half a minute, or not, as it happens.
+        .resilience_strategy(AlwaysAdmit)
         .start()
         .await?;
     Ok(ratchet)

@@ -9,6 +9,7 @@ use ratchet::{Client, JobId, JsonText, LogFilter, LogLevel, LogLine, LogPlace, N
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::output::visible;
 use crate::session::Session;
 
 #[derive(Args)]
@@ -110,7 +111,7 @@ fn print(session: &Session, lines: Vec<LogLine>) -> io::Result<()> {
             serde_json::to_writer(&mut stdout, &line)?;
             writeln!(stdout)?;
         } else {
-            writeln!(stdout, "{}", text(&line))?;
+            writeln!(stdout, "{}", visible(&text(&line)))?;
         }
     }
     stdout.flush()

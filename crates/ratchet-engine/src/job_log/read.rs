@@ -3,6 +3,7 @@ use std::time::Duration;
 use ratchet_core::store::{PurgeLog, PurgedLog};
 use ratchet_core::{JobId, LogFilter, LogPage, LogPlace, StoreError};
 
+use crate::authorizer::{Action, Target};
 use crate::care::LINES_TOGETHER;
 use crate::client::Client;
 
@@ -36,6 +37,9 @@ impl Client {
         after: Option<LogPlace>,
         limit: usize,
     ) -> Result<LogPage, StoreError> {
+        if !self.may(Action::Read, id).await? {
+            return Ok(LogPage { lines: Vec::new(), next: None });
+        }
         self.store().read_log(id, filter, after, limit).await
     }
 
@@ -43,6 +47,7 @@ impl Client {
     ///
     /// Nodes do this all the time, by their `retention`. This is for whoever does not want to wait, or lets no node do it.
     pub async fn purge_job_logs(&self, age: Duration) -> Result<u64, StoreError> {
+        self.demand(Action::Purge, &Target::Ended)?;
         let (mut purged, mut after) = (0, None);
         loop {
             let request = PurgeLog { age, after, limit: LINES_TOGETHER };

@@ -210,6 +210,7 @@ async fn what_a_caller_may_read_but_not_change_is_denied_by_name() {
     assert_denied(alice.archive(JobState::Succeeded, later()).await, Action::Archive);
     assert_denied(alice.purge_dead_letters(later()).await, Action::Archive);
     assert_denied(alice.purge_archive(later()).await, Action::Purge);
+    assert_denied(alice.purge_job_logs(later()).await, Action::Purge);
     let denied = [
         alice.enqueue(work()).submit().await.unwrap_err(),
         alice.batch().open().await.unwrap_err(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use ratchet_core::{JobId, LogFilter, LogLevel, LogLine, MemoryStore, Retention};
 use ratchet_engine::{
-    BulkEventKind, Client, Failure, Job, JobContext, JobDefaults, JobLogSink, JobLogs, LogSinkError, Ratchet,
+    BulkEventKind, Client, Failure, Job, JobContext, JobDefaults, JobLogSink, JobLogs, LogSinkError, OwnJobs, Ratchet,
     RatchetBuilder,
 };
 use serde::{Deserialize, Serialize};
@@ -345,4 +345,16 @@ async fn options_out_of_bounds_are_refused_by_name() {
     let bad = JobLogs { lines_max: 0, ..JobLogs::default() };
     let refused = builder(&memory()).job_logs(bad).start().await.unwrap_err();
     assert!(refused.to_string().contains("job_logs.lines_max"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_log_is_read_by_who_may_read_the_job() {
+    let store = memory();
+    let ratchet = builder(&store).authorizer(OwnJobs::new()).start().await.unwrap();
+    let (alice, bob) = (ratchet.as_principal("alice").unwrap(), ratchet.as_principal("bob").unwrap());
+    let id = alice.enqueue(Scribe::of(1)).submit().await.unwrap().id();
+    let lines = async |client: &Client| client.job_log(id, &LogFilter::default(), None, 10).await.unwrap().lines.len();
+    eventually("the line", async || lines(&alice).await == 1).await;
+    assert_eq!(lines(&ratchet).await, 1);
+    assert_eq!(lines(&bob).await, 0, "what he may not read is not there");
 }

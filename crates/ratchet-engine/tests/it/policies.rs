@@ -191,3 +191,21 @@ async fn a_policy_that_panics_has_allowed_nothing() {
     assert!(refused.contains("the job policy panicked"), "{refused}");
     assert_eq!(client.count_by_state().await.unwrap().len(), 0);
 }
+
+#[test]
+fn a_rule_with_an_empty_list_is_refused() {
+    let none: [&str; 0] = [];
+    for (field, rule) in [
+        ("kinds", AllowRule::new("x").kinds(none)),
+        ("queues", AllowRule::new("x").queues(none)),
+        ("principals", AllowRule::new("x").principals(none)),
+    ] {
+        let refused = AllowList::new([rule]).unwrap_err().to_string();
+        assert!(refused.contains(field) && refused.contains("is empty"), "{refused}");
+        let read = serde_json::from_str::<AllowList>(&format!(r#"[{{"name": "x", "{field}": []}}]"#));
+        assert!(read.unwrap_err().to_string().contains("is empty"));
+    }
+    let all = AllowList::new([AllowRule::new("all")]).unwrap();
+    let again: AllowList = serde_json::from_str(&serde_json::to_string(&all).unwrap()).unwrap();
+    assert_eq!(all, again, "what is left out allows all");
+}
