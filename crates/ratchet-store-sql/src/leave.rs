@@ -172,7 +172,7 @@ const KEEP: Stmt = Stmt::shared(
     "UPDATE scheduler_job SET flow = flow | 256 WHERE job_id = ? AND terminal_status IS NULL AND flow & 256 = 0",
 );
 
-/// Somebody waits for the end of a job: [`discard`] leaves it.
+/// Somebody waits for the end of a job: `discard` leaves it.
 ///
 /// In the cold row, which nobody else writes while the job lives: whoever claims it does not notice.
 pub async fn keep(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {

@@ -205,7 +205,7 @@ const ARCHIVE_FLOOR_OF_STATE: Stmt = Stmt::shared(
      ORDER BY job_id DESC LIMIT 1 OFFSET ?",
 );
 
-/// A page of jobs, newest first. It may be shorter than asked for and still have a next one: see [`LOOKED_AT_MAX`].
+/// A page of jobs, newest first. It may be shorter than asked for and still have a next one: see `LOOKED_AT_MAX`.
 ///
 /// Of both, the archive is read last: a job that is moved between the two reads is seen twice, and never missed.
 pub async fn list(
