@@ -241,6 +241,9 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
     let resource = ResourceName::new("printer").unwrap();
     let permit = Reason::Permit { resource, in_use: 1, max_concurrent: 1 };
     check("no permit is left", waiting, &[permit], &here).await;
+    let free = bench.submit(work()).await;
+    check("who waits for a permit is not in its way", free, &[], &here).await;
+    bench.store.cancel(free).await.unwrap();
     bench.turn(&[success(&printing)], None).await;
     check("a permit is left", waiting, &[], &here).await;
     bench.store.cancel(waiting).await.unwrap();

@@ -1,0 +1,252 @@
+//! What lets jobs pass, and where they could run.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{Here, Reason};
+use crate::error::StoreError;
+use crate::id::NodeId;
+use crate::name::{Kind, QueueName, ResourceName};
+use crate::node::{NodeRecord, NodeVitals};
+use crate::resource::ResourceRecord;
+use crate::service::ServiceStand;
+use crate::store::Store;
+
+/// What lets jobs pass, or some of them, or none.
+pub(super) struct Gates {
+    pub(super) now: Timestamp,
+    living: Vec<Living>,
+    resources: Vec<ResourceRecord>,
+}
+
+/// What holds up all jobs of a kind, queue and resource, and where they could run.
+pub(super) struct Standing {
+    pub(super) held: Vec<Reason>,
+    pub(super) serving: Vec<Serving>,
+}
+
+impl Gates {
+    pub(super) async fn look(store: &dyn Store, now: Timestamp, here: &Here) -> Result<Self, StoreError> {
+        let nodes = store.nodes().await?.into_iter().filter(|node| node.dead_at.is_none());
+        let living = nodes.map(|node| Living::of(node, here)).collect();
+        Ok(Self { now, living, resources: store.resources().await? })
+    }
+
+    pub(super) fn standing(&self, kind: &Kind, queue: &QueueName, resource: Option<&ResourceName>) -> Standing {
+        let serving: Vec<Serving> = self.living.iter().filter_map(|node| node.serves(kind, queue)).collect();
+        let nowhere = serving.is_empty().then(|| {
+            let (kind, queue) = (kind.clone(), queue.clone());
+            Reason::NoNode { kind, queue, living: self.living.len() }
+        });
+        let reasons = [nowhere, breaker(&serving, self.now), self.permit(resource)];
+        Standing { held: reasons.into_iter().flatten().collect(), serving }
+    }
+
+    fn permit(&self, resource: Option<&ResourceName>) -> Option<Reason> {
+        let record = self.resources.iter().find(|record| Some(&record.name) == resource)?;
+        let limit = record.limit.as_ref().filter(|limit| record.in_use >= limit.max_concurrent)?;
+        let max_concurrent = limit.max_concurrent;
+        Some(Reason::Permit { resource: record.name.clone(), in_use: record.in_use, max_concurrent })
+    }
+}
+
+impl Standing {
+    /// Whether jobs that stand so can be in the way of one that stands like this: some node could run either, and nothing holds
+    /// them up that does not hold up this one too.
+    pub(super) fn yields_to(&self, others: &Self) -> bool {
+        let meets = |here: &Serving| others.serving.iter().any(|there| there.node == here.node);
+        (self.serving.is_empty() || self.serving.iter().any(meets))
+            && others.held.iter().all(|reason| self.held.contains(reason))
+    }
+}
+
+/// What a node says of itself, as far as it matters here.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct NodeInfo {
+    kinds: Vec<String>,
+    queues: Vec<String>,
+    slots: u64,
+    /// What its kinds call, where that is not the kind itself.
+    services: BTreeMap<String, String>,
+}
+
+/// A node that could run a job.
+pub(super) struct Serving {
+    node: NodeId,
+    pub(super) slots: u64,
+    pub(super) running: u64,
+    /// What the job calls there.
+    service: String,
+    /// How that stands there, if not as usual.
+    stand: Option<ServiceStand>,
+}
+
+/// A living node, and how it is.
+struct Living {
+    id: NodeId,
+    info: NodeInfo,
+    vitals: NodeVitals,
+}
+
+impl Living {
+    fn of(node: NodeRecord, here: &Here) -> Self {
+        let fresh = here.node.as_ref().filter(|(id, _)| *id == node.id).map(|(_, vitals)| vitals.clone());
+        Self { id: node.id, info: node.info.decode().unwrap_or_default(), vitals: fresh.unwrap_or(node.vitals) }
+    }
+
+    /// What it has to do with a job of this kind and queue; `None` if it could not run it.
+    fn serves(&self, kind: &Kind, queue: &QueueName) -> Option<Serving> {
+        let Self { id, info, vitals } = self;
+        let does =
+            info.kinds.iter().any(|one| one == kind.as_str()) && info.queues.iter().any(|one| one == queue.as_str());
+        does.then(|| {
+            let service = info.services.get(kind.as_str()).cloned().unwrap_or_else(|| kind.to_string());
+            let stand = vitals.services.stand(&service);
+            Serving { node: *id, slots: info.slots, running: u64::from(vitals.running), service, stand }
+        })
+    }
+}
+
+/// The breaker is the reason if every node leaves the service alone: one that only tries it, or calls it, takes the job.
+fn breaker(serving: &[Serving], now: Timestamp) -> Option<Reason> {
+    let first = serving.first()?;
+    let all_refuse = serving.iter().all(|node| node.stand.is_some_and(|stand| stand.refuses(now)));
+    let until = serving.iter().filter_map(|node| node.stand?.until()).min();
+    all_refuse.then(|| Reason::Breaker { service: first.service.clone(), nodes: serving.len(), until })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::JsonText;
+    use crate::name::NodeName;
+    use crate::resource::ResourceLimit;
+    use crate::service::{NodeServices, ServiceVitals};
+
+    const NOW: i64 = 1_000;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn vitals(service: &str, stand: Option<ServiceStand>) -> NodeVitals {
+        let services = stand.map(|stand| ServiceVitals { service: service.to_owned(), stand });
+        NodeVitals { services: NodeServices::of(services), ..NodeVitals::default() }
+    }
+
+    /// A node that runs `charge`, which calls `payments`, and `mail`, which names no service.
+    fn node(number: u8, vitals: NodeVitals) -> NodeRecord {
+        let id = NodeId(uuid::Uuid::from_bytes([number; 16]));
+        let info = r#"{"kinds":["charge","mail"],"queues":["default"],"slots":1,"services":{"charge":"payments"}}"#;
+        let (name, info) = (NodeName::new("node").unwrap(), JsonText::from_store(info));
+        NodeRecord::from_parts(id, name, info, at(0), at(0), vitals, None)
+    }
+
+    fn reason(nodes: &[NodeRecord], kind: &str, here: &Here) -> Option<Reason> {
+        let (kind, queue) = (Kind::new(kind).unwrap(), QueueName::default());
+        let living: Vec<Living> = nodes.iter().map(|node| Living::of(node.clone(), here)).collect();
+        let serving: Vec<Serving> = living.iter().filter_map(|node| node.serves(&kind, &queue)).collect();
+        breaker(&serving, at(NOW))
+    }
+
+    const FORCED: Option<ServiceStand> = Some(ServiceStand::ForcedOpen);
+    const HALF: Option<ServiceStand> = Some(ServiceStand::HalfOpen);
+
+    #[test]
+    fn a_breaker_is_the_reason_if_it_is_open_wherever_the_job_could_run() {
+        let check = |stands: &[Option<ServiceStand>], expected: Option<Option<i64>>, why: &str| {
+            let nodes: Vec<_> = (0..).zip(stands).map(|(n, stand)| node(n, vitals("payments", *stand))).collect();
+            let until = |until: Option<i64>| Reason::Breaker {
+                service: "payments".to_owned(),
+                nodes: stands.len(),
+                until: until.map(at),
+            };
+            assert_eq!(reason(&nodes, "charge", &Here::default()), expected.map(until), "{why}");
+        };
+        let open = |until| Some(ServiceStand::Open { until: at(until) });
+        check(&[], None, "no node could run it, which is another reason");
+        check(&[None], None, "closed");
+        check(&[open(NOW + 10)], Some(Some(NOW + 10)), "open on the only node");
+        check(&[open(NOW)], None, "its time is over: it is tried");
+        check(&[HALF], None, "it is tried");
+        check(&[FORCED], Some(None), "by hand: nobody knows until when");
+        check(&[open(NOW + 30), open(NOW + 10)], Some(Some(NOW + 10)), "the first that tries it again");
+        check(&[FORCED, open(NOW + 10)], Some(Some(NOW + 10)), "the other one tries it");
+        check(&[open(NOW + 10), None], None, "the other one calls it");
+        check(&[open(NOW + 10), HALF], None, "the other one tries it now");
+    }
+
+    #[test]
+    fn a_kind_that_names_no_service_is_its_own() {
+        let check = |kind: &str, service: &str, told: bool| {
+            let found = reason(&[node(1, vitals(service, FORCED))], kind, &Here::default());
+            assert_eq!(found.is_some(), told, "{kind} while {service} is open");
+        };
+        check("mail", "mail", true);
+        check("mail", "payments", false);
+        check("charge", "payments", true);
+        check("charge", "charge", false);
+        check("unknown", "unknown", false);
+    }
+
+    #[test]
+    fn a_node_knows_itself_better_than_its_last_heartbeat() {
+        let check = |told: Option<ServiceStand>, now: Option<ServiceStand>, is_reason: bool| {
+            let node = node(1, vitals("payments", told));
+            let here = Here { node: Some((node.id, vitals("payments", now))), ..Here::default() };
+            assert_eq!(reason(&[node], "charge", &here).is_some(), is_reason, "{told:?}, now {now:?}");
+        };
+        check(None, FORCED, true);
+        check(FORCED, None, false);
+        let other = Here { node: Some((NodeId(uuid::Uuid::nil()), vitals("payments", None))), ..Here::default() };
+        assert!(reason(&[node(1, vitals("payments", FORCED))], "charge", &other).is_some(), "not what others say");
+    }
+
+    #[test]
+    fn who_is_held_up_alone_is_not_in_the_way() {
+        let resource = |name: &str, in_use| ResourceRecord {
+            name: ResourceName::new(name).unwrap(),
+            limit: Some(ResourceLimit::new(name, 1).unwrap()),
+            by_hand: false,
+            in_use,
+        };
+        let info = r#"{"kinds":["fax"],"queues":["default"],"slots":1}"#;
+        let (name, info) = (NodeName::new("other").unwrap(), JsonText::from_store(info));
+        let other = NodeRecord::from_parts(
+            NodeId(uuid::Uuid::from_bytes([9; 16])),
+            name,
+            info,
+            at(0),
+            at(0),
+            NodeVitals::default(),
+            None,
+        );
+        let gates = Gates {
+            now: at(NOW),
+            living: [node(1, vitals("payments", FORCED)), other].map(|node| Living::of(node, &Here::default())).into(),
+            resources: vec![resource("full", 1), resource("free", 0)],
+        };
+        let standing = |(kind, resource): (&str, Option<&str>)| {
+            let resource = resource.map(|name| ResourceName::new(name).unwrap());
+            gates.standing(&Kind::new(kind).unwrap(), &QueueName::default(), resource.as_ref())
+        };
+        let check = |mine, others, in_the_way, why: &str| {
+            assert_eq!(standing(mine).yields_to(&standing(others)), in_the_way, "{why}");
+        };
+        let (mail, charge, fax, unknown) = (("mail", None), ("charge", None), ("fax", None), ("unknown", None));
+        check(mail, mail, true, "its like");
+        check(mail, ("mail", Some("free")), true, "they have a permit to take");
+        check(mail, ("mail", Some("full")), false, "they have none");
+        check(("mail", Some("full")), ("mail", Some("full")), true, "they wait for the same");
+        check(("mail", Some("full")), mail, true, "they can go");
+        check(mail, charge, false, "what they call is left alone");
+        check(charge, charge, true, "they wait for the same service");
+        check(charge, mail, true, "they can go");
+        check(mail, unknown, false, "nobody runs them");
+        check(unknown, unknown, true, "nobody runs either");
+        check(mail, fax, false, "another node runs them");
+    }
+}

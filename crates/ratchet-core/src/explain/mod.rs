@@ -1,0 +1,146 @@
+//! Why a job does not run now.
+
+mod gates;
+mod reason;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+pub use self::reason::Reason;
+
+use self::gates::{Gates, Standing};
+use crate::claim::Boost;
+use crate::error::StoreError;
+use crate::flow::{EdgeState, Flow};
+use crate::id::{JobId, NodeId};
+use crate::insight::{COUNTED_MAX, Depth, LaneRange};
+use crate::node::NodeVitals;
+use crate::record::JobRecord;
+use crate::state::JobState;
+use crate::store::Store;
+
+/// Why a job does not run now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// The job.
+    pub job_id: JobId,
+    /// Where it stands.
+    pub state: JobState,
+    /// Everything that holds it up, in the order in which it is asked; nothing if the next claim takes it.
+    pub reasons: Vec<Reason>,
+    /// When it is expected to begin; `None` if that depends on what nobody knows.
+    pub expected: Option<Timestamp>,
+}
+
+/// What is known here and not in the store.
+#[derive(Debug, Clone, Default)]
+pub struct Here {
+    /// Ageing, as nodes are configured.
+    pub boost: Boost,
+    /// The node that is asked, and how it is now: it knows that better than its last heartbeat.
+    pub node: Option<(NodeId, NodeVitals)>,
+}
+
+/// Says why a job does not run now: asks every gate, in order; `None` if there is no such job.
+///
+/// # Errors
+/// If the store cannot be asked.
+pub async fn explain(store: &dyn Store, id: JobId, here: &Here) -> Result<Option<Explanation>, StoreError> {
+    let Some(job) = store.find(&[id]).await?.pop() else { return Ok(None) };
+    let now = store.database_time().await?;
+    let told = |reasons: Vec<Reason>, expected| Explanation { job_id: id, state: job.state, reasons, expected };
+    let reasons = match job.state {
+        JobState::Succeeded | JobState::Failed | JobState::Canceled => vec![Reason::Ended { state: job.state }],
+        JobState::Running => vec![Reason::Running { node: job.picked_by, since: job.picked_at }],
+        JobState::Paused => vec![Reason::Paused],
+        JobState::Waiting => waits_for(store, &job).await?,
+        JobState::Pending => {
+            let (reasons, expected) = pending(store, &job, now, here).await?;
+            return Ok(Some(told(reasons, expected)));
+        }
+    };
+    Ok(Some(told(reasons, None)))
+}
+
+async fn waits_for(store: &dyn Store, job: &JobRecord) -> Result<Vec<Reason>, StoreError> {
+    let mut reasons = Vec::new();
+    let edges = store.edges_to(job.id).await?;
+    let open: Vec<JobId> = edges.iter().filter(|edge| edge.state == EdgeState::Open).map(|edge| edge.parent).collect();
+    if !open.is_empty() {
+        reasons.push(Reason::Dependency { jobs: open });
+    }
+    if job.flow.has(Flow::BATCH)
+        && let Some(batch) = store.find_batches(&[job.id]).await?.pop()
+    {
+        let left = batch.counts.total.saturating_sub(batch.counts.done());
+        reasons.push(Reason::Children { left, open: !batch.counts.sealed });
+    }
+    let signals = store.signals(&[job.id]).await?;
+    let awaited = signals.into_iter().filter(|record| record.signal.is_none());
+    reasons.extend(awaited.map(|record| Reason::Signal { key: record.key, expires_at: record.expires_at }));
+    Ok(reasons)
+}
+
+async fn pending(
+    store: &dyn Store,
+    job: &JobRecord,
+    now: Timestamp,
+    here: &Here,
+) -> Result<(Vec<Reason>, Option<Timestamp>), StoreError> {
+    let mut reasons = Vec::new();
+    if job.scheduled_time > now {
+        reasons.push(Reason::NotDue { at: job.scheduled_time });
+    }
+    if let Some(until) = job.deferred_until.filter(|until| *until > now) {
+        reasons.push(Reason::PutOff { until });
+    }
+    let knows_when = reasons.len();
+    if store.paused_queues().await?.contains(&job.spec.queue) {
+        reasons.push(Reason::QueuePaused { queue: job.spec.queue.clone() });
+    }
+    let gates = Gates::look(store, now, here).await?;
+    let standing = gates.standing(&job.spec.kind, &job.spec.queue, job.spec.resource.as_ref());
+    reasons.extend(standing.held.iter().cloned());
+    let ahead = ahead_of(store, job, &gates, &standing, here.boost).await?;
+    if job.crash_count > 0 {
+        reasons.push(Reason::Probation { crash_count: job.crash_count, ahead });
+    }
+    let serving = &standing.serving;
+    if !serving.is_empty() && serving.iter().all(|node| node.running >= node.slots) {
+        let slots = serving.iter().map(|node| node.slots).sum();
+        reasons.push(Reason::NoSlot { nodes: serving.len(), slots });
+    }
+    if ahead.count > 0 && job.crash_count == 0 {
+        reasons.push(Reason::Behind { jobs: ahead });
+    }
+    // Only time holds it up, or nothing does.
+    let only_time = reasons.len() == knows_when;
+    let due = job.due().max(now);
+    Ok((reasons, only_time.then_some(due)))
+}
+
+/// How many jobs of its queue a claim would take before this one: of those on probation if it is, else of all others.
+async fn ahead_of(
+    store: &dyn Store,
+    job: &JobRecord,
+    gates: &Gates,
+    standing: &Standing,
+    boost: Boost,
+) -> Result<Depth, StoreError> {
+    let (now, on_probation) = (gates.now, job.crash_count > 0);
+    let mine = boost.effective(job.spec.priority, job.scheduled_time, now);
+    let lanes = store.waiting_lanes().await?;
+    let beside = lanes.iter().filter(|lane| lane.probation == on_probation && lane.queue == job.spec.queue);
+    let ranges: Vec<LaneRange> = beside
+        .filter(|lane| standing.yields_to(&gates.standing(&lane.kind, &lane.queue, lane.resource.as_ref())))
+        .map(|lane| {
+            // Those that have gained a level more, whenever they came; of those with as many, the older ones.
+            let higher = boost.reaches(lane.priority, mine + 1, now);
+            let equal = boost.reaches(lane.priority, mine, now).min(job.scheduled_time);
+            LaneRange::of(lane, Some(higher.max(equal)))
+        })
+        .collect();
+    let counts = store.count_waiting(&ranges, COUNTED_MAX).await?;
+    let or_more = counts.iter().any(|count| *count >= COUNTED_MAX);
+    Ok(Depth { count: counts.iter().sum(), or_more })
+}

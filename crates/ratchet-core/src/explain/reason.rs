@@ -1,0 +1,232 @@
+//! What keeps a job from running, and how it is told.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::id::{JobId, NodeId};
+use crate::insight::Depth;
+use crate::name::{Kind, QueueName, ResourceName, SignalKey};
+use crate::state::JobState;
+
+/// Something that keeps a job from running, in the order in which it is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// It has ended.
+    Ended {
+        /// As what.
+        state: JobState,
+    },
+    /// It runs.
+    Running {
+        /// Where.
+        node: Option<NodeId>,
+        /// Since when.
+        since: Option<Timestamp>,
+    },
+    /// Somebody has paused it.
+    Paused,
+    /// Other jobs have to end first.
+    Dependency {
+        /// Those that have not.
+        jobs: Vec<JobId>,
+    },
+    /// Children of the batch have to end first.
+    Children {
+        /// How many of them are left.
+        left: u64,
+        /// Whether further ones may come.
+        open: bool,
+    },
+    /// A signal has to come first.
+    Signal {
+        /// What it is called.
+        key: SignalKey,
+        /// Until when it waits.
+        expires_at: Option<Timestamp>,
+    },
+    /// Its time has not come.
+    NotDue {
+        /// When it comes.
+        at: Timestamp,
+    },
+    /// It was put off: by its handler, a breaker, or a node that stopped.
+    PutOff {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Its queue is paused.
+    QueuePaused {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// No living node runs this kind in this queue.
+    NoNode {
+        /// The kind.
+        kind: Kind,
+        /// The queue.
+        queue: QueueName,
+        /// How many nodes live.
+        living: usize,
+    },
+    /// The circuit breaker of its service is open, on every living node that could run it.
+    Breaker {
+        /// The service.
+        service: String,
+        /// How many nodes.
+        nodes: usize,
+        /// When the first of them tries it again; `None` if somebody has to reset it.
+        until: Option<Timestamp>,
+    },
+    /// No permit for its resource is left.
+    Permit {
+        /// The resource.
+        resource: ResourceName,
+        /// How many are out.
+        in_use: u32,
+        /// How many there are.
+        max_concurrent: u32,
+    },
+    /// Its node died while running it: of such jobs each node runs one at a time.
+    Probation {
+        /// How many times in a row.
+        crash_count: u32,
+        /// How many others like it come before.
+        ahead: Depth,
+    },
+    /// The nodes that could run it have no free slot.
+    NoSlot {
+        /// How many nodes.
+        nodes: usize,
+        /// How many slots they have.
+        slots: u64,
+    },
+    /// Others are more urgent or older.
+    Behind {
+        /// How many, of those in its queue that go the same way: what only they are held up by lets this one pass.
+        jobs: Depth,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended { state } => write!(f, "it has ended: {state}"),
+            Self::Running { node: Some(node), .. } => write!(f, "it runs, on node {node}"),
+            Self::Running { node: None, .. } => f.write_str("it runs"),
+            Self::Paused => f.write_str("it is paused; resume it"),
+            Self::Dependency { jobs } => match &jobs[..] {
+                [] => f.write_str("it waits for other jobs"),
+                [job] => write!(f, "it waits for job {job} to end"),
+                [first, ..] => write!(f, "it waits for {} jobs to end, {first} among them", jobs.len()),
+            },
+            Self::Children { left, open: true } => {
+                let children = counted(*left, "child has", "children have");
+                write!(f, "the batch is open: {children} not ended, and further ones may come until it is sealed")
+            }
+            Self::Children { left, open: false } => {
+                write!(f, "{} not ended", counted(*left, "child of the batch has", "children of the batch have"))
+            }
+            Self::Signal { key, expires_at: Some(at) } => write!(f, "it waits for the signal {key:?}, until {at:.3}"),
+            Self::Signal { key, expires_at: None } => write!(f, "it waits for the signal {key:?}"),
+            Self::NotDue { at } => write!(f, "it is not due until {at:.3}"),
+            Self::PutOff { until } => write!(f, "it was put off until {until:.3}"),
+            Self::QueuePaused { queue } => write!(f, "its queue {queue} is paused; resume the queue"),
+            Self::NoNode { kind, queue, living: 0 } => {
+                write!(f, "no node lives; start one that runs {kind} in queue {queue}")
+            }
+            Self::NoNode { kind, queue, living } => {
+                match living {
+                    1 => f.write_str("the only living node does not run")?,
+                    _ => write!(f, "none of the {living} living nodes runs")?,
+                }
+                write!(f, " {kind} in queue {queue}; register its handler and serve its queue")
+            }
+            Self::Breaker { service, nodes, until } => {
+                write!(f, "the circuit breaker of {service} is open on ")?;
+                match nodes {
+                    1 => f.write_str("the only node that could run it")?,
+                    _ => write!(f, "all {nodes} nodes that could run it")?,
+                }
+                match until {
+                    Some(until) => write!(f, ", until {until:.3}"),
+                    None => f.write_str(", until somebody resets it"),
+                }
+            }
+            Self::Permit { resource, in_use, max_concurrent } => {
+                write!(f, "no permit for {resource} is left: {in_use} of {max_concurrent} in use")
+            }
+            Self::Probation { crash_count, ahead } => {
+                let times = counted(u64::from(*crash_count), "time", "times");
+                write!(
+                    f,
+                    "its node died {times} in a row while running it: each node runs one such job at a time, and "
+                )?;
+                match ahead {
+                    Depth { count: 0, .. } => f.write_str("this one is next"),
+                    Depth { count: 1, or_more: false } => f.write_str("one comes before it"),
+                    many => write!(f, "{many} come before it"),
+                }
+            }
+            Self::NoSlot { nodes, slots } => {
+                let slots = counted(*slots, "slot", "slots");
+                let nodes = counted(*nodes as u64, "node", "nodes");
+                write!(f, "of the {nodes} that could run it no slot was free at the last heartbeat, of {slots}")
+            }
+            Self::Behind { jobs: Depth { count: 1, or_more: false } } => {
+                f.write_str("one job of its queue is more urgent or older")
+            }
+            Self::Behind { jobs } => write!(f, "{jobs} jobs of its queue are more urgent or older"),
+        }
+    }
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_breaker_is_told_with_where_and_until_when() {
+        let check = |nodes, until: Option<i64>, text: &str| {
+            let reason = Reason::Breaker {
+                service: "payments".to_owned(),
+                nodes,
+                until: until.map(|at| Timestamp::from_second(at).unwrap()),
+            };
+            assert_eq!(reason.to_string(), format!("the circuit breaker of payments is open on {text}"));
+        };
+        check(1, None, "the only node that could run it, until somebody resets it");
+        check(3, Some(1_000), "all 3 nodes that could run it, until 1970-01-01T00:16:40.000Z");
+    }
+
+    #[test]
+    fn one_is_not_told_as_many() {
+        let check = |reason: Reason, text: &str| assert_eq!(reason.to_string(), text);
+        let depth = |count, or_more| Depth { count, or_more };
+        check(Reason::Behind { jobs: depth(1, false) }, "one job of its queue is more urgent or older");
+        check(Reason::Behind { jobs: depth(2, false) }, "2 jobs of its queue are more urgent or older");
+        check(Reason::Children { left: 1, open: false }, "1 child of the batch has not ended");
+        check(Reason::Children { left: 2, open: false }, "2 children of the batch have not ended");
+        check(
+            Reason::NoSlot { nodes: 1, slots: 1 },
+            "of the 1 node that could run it no slot was free at the last heartbeat, of 1 slot",
+        );
+        let probation = |crash_count, ahead| Reason::Probation { crash_count, ahead: depth(ahead, false) }.to_string();
+        let rule = "while running it: each node runs one such job at a time, and";
+        assert_eq!(probation(1, 0), format!("its node died 1 time in a row {rule} this one is next"));
+        assert_eq!(probation(2, 1), format!("its node died 2 times in a row {rule} one comes before it"));
+        assert_eq!(probation(2, 3), format!("its node died 2 times in a row {rule} 3 come before it"));
+        let (kind, queue) = (Kind::new("mail").unwrap(), QueueName::default());
+        let nowhere = |living| Reason::NoNode { kind: kind.clone(), queue: queue.clone(), living };
+        let what = "mail in queue default; register its handler and serve its queue";
+        check(nowhere(1), &format!("the only living node does not run {what}"));
+        check(nowhere(2), &format!("none of the 2 living nodes runs {what}"));
+    }
+}
