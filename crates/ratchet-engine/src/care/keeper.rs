@@ -5,6 +5,7 @@ use ratchet_core::store::{ArchiveRequest, PurgeLog};
 use ratchet_core::{JobId, JobState, NodeId, Retention, Store, StoreError};
 
 use super::BulkEventKind;
+use super::portion::Portion;
 use super::shelve::{LINES_TOGETHER, TOGETHER};
 use super::walk::Walk;
 use crate::client::Client;
@@ -34,6 +35,7 @@ pub(crate) struct Keeper {
     retention: Retention,
     every: Duration,
     deadline: Duration,
+    portion: Portion,
     /// The last job of each state that was looked at. Most of what came before is gone, and a database may still have to
     /// step over it.
     passed: [Passed; JobState::ALL.len()],
@@ -84,7 +86,8 @@ impl Keeper {
         let now = Instant::now();
         let passed = JobState::ALL.map(|state| Passed::new(now, retention.of(state).unwrap_or_default()));
         let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Walk::new(now));
-        Self { store, client, lease, retention, every, deadline, passed, lines, lines_again: now + AGAIN_MAX }
+        let (portion, lines_again) = (Portion::FULL, now + AGAIN_MAX);
+        Self { store, client, lease, retention, every, deadline, portion, passed, lines, lines_again }
     }
 
     fn chores(&self) -> Vec<Chore> {
@@ -118,13 +121,15 @@ impl Keeper {
                     break false;
                 }
                 let began = Instant::now();
-                let (count, more) = self.portion(chore).await?;
+                let (count, more) = self.some_of(chore).await?;
                 done += count;
                 if !more {
                     break true;
                 }
+                let took = began.elapsed();
+                self.portion = self.portion.after(took);
                 // At most a third of the time, whatever the database takes: who works has the rest.
-                tokio::time::sleep((began.elapsed() * PAUSE_TIMES).clamp(PAUSE_MIN, PAUSE_MAX)).await;
+                tokio::time::sleep((took * PAUSE_TIMES).clamp(PAUSE_MIN, PAUSE_MAX)).await;
             };
             self.tell(chore, done);
             if !ended {
@@ -135,26 +140,28 @@ impl Keeper {
     }
 
     /// One transaction; says how many jobs or lines it was about and whether there are more.
-    async fn portion(&mut self, chore: Chore) -> Result<(u64, bool), StoreError> {
-        let full = |count: u64| (count, count >= TOGETHER as u64);
+    async fn some_of(&mut self, chore: Chore) -> Result<(u64, bool), StoreError> {
+        let limit = self.portion.of(TOGETHER);
+        let full = |count: u64| (count, count >= limit as u64);
         match chore {
             Chore::Archive(state, age) => {
                 let passed = &mut self.passed[state as usize];
-                let request = ArchiveRequest { state, age, after: passed.last, limit: TOGETHER };
+                let request = ArchiveRequest { state, age, after: passed.last, limit };
                 let done = within(self.deadline, "archiving jobs", self.store.archive(&request)).await?;
                 passed.last = done.last;
                 Ok((done.moved, done.more))
             }
             Chore::PurgeArchive(age) => {
-                let asked = self.store.purge_archive(age, TOGETHER);
+                let asked = self.store.purge_archive(age, limit);
                 within(self.deadline, "purging the archive", asked).await.map(full)
             }
             Chore::PurgeSchedules(age) => {
-                let asked = self.store.purge_schedules(age, TOGETHER);
+                let asked = self.store.purge_schedules(age, limit);
                 within(self.deadline, "purging schedules", asked).await.map(full)
             }
             Chore::PurgeLogs(age) => {
-                let request = PurgeLog { age, after: self.lines.reached, limit: LINES_TOGETHER };
+                let limit = self.portion.of(LINES_TOGETHER);
+                let request = PurgeLog { age, after: self.lines.reached, limit };
                 let done = within(self.deadline, "purging jobs' logs", self.store.purge_log(&request)).await?;
                 self.lines.reached = done.last;
                 Ok((done.purged, done.more))

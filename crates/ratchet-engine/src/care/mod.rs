@@ -3,6 +3,7 @@
 mod events;
 mod keeper;
 mod letters;
+mod portion;
 mod shelve;
 mod walk;
 
