@@ -3,6 +3,7 @@
 use std::str::FromStr as _;
 
 use anyhow::{Context as _, Result, bail};
+use ratchet_testdb::history::Sql;
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -36,6 +37,15 @@ impl Bare {
             }
             _ => bail!("nothing here opens {scheme:?}"),
         })
+    }
+
+    /// Whose SQL it takes.
+    pub const fn sql(&self) -> Sql {
+        match self {
+            Self::Sqlite(_) => Sql::Sqlite,
+            Self::Postgres(_) => Sql::Postgres,
+            Self::Mysql(_) => Sql::Mariadb,
+        }
     }
 
     /// Runs a statement; what it finds is not looked at.

@@ -2,5 +2,4 @@
 
 pub mod bare;
 pub mod figures;
-pub mod history;
 pub mod noop;

@@ -1,4 +1,4 @@
-//! Private database servers for tests and benchmarks, and how tests find them.
+//! Private database servers for tests and benchmarks, how tests find them, and in [`history`] what they are filled with.
 //!
 //! A test that needs a database asks [`postgres_url`] and its siblings: the environment decides, or the servers that
 //! `cargo xtask db start` left running. A test that wants to kill a database starts a [`Server`] of its own:
@@ -22,6 +22,7 @@
 mod account;
 mod find;
 mod guardian;
+pub mod history;
 mod kind;
 mod packages;
 mod port;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use clap::Parser;
 use ratchet::prelude::*;
-use ratchet::{ArchiveScope, JobFilter, Kind, Principal, QueueName, Store, StoreError, Tag};
+use ratchet::{ArchiveScope, JobFilter, Store, StoreError};
 use ratchet_bench::bare::Bare;
 use ratchet_bench::figures::{Sample, median, micros, percentile};
-use ratchet_bench::history::{self, KIND, PRINCIPAL, QUEUE, RARE_KIND, RARE_PRINCIPAL, TAG};
 use ratchet_bench::noop::{self, Noop};
+use ratchet_testdb::history;
 
 #[derive(Parser)]
 struct Args {
@@ -45,11 +45,14 @@ async fn main() -> Result<()> {
     if args.jobs > 0 {
         ensure!(long.is_empty, "the database has jobs; --jobs 0 measures what is there");
         let begun = Instant::now();
-        history::fill(&mut long.bare, args.jobs, long.store.database_time().await?).await?;
+        let now = long.store.database_time().await?.as_millisecond();
+        for statement in long.bare.sql().history(args.jobs, now) {
+            long.bare.run(&statement).await?;
+        }
         println!("filled with {} ended jobs in {:.0} s", args.jobs, begun.elapsed().as_secs_f64());
     }
     let client = Client::shared(long.store.clone());
-    lists(&client).await?;
+    lists(&client).await;
     looks(&client).await;
     if let Some(empty) = &args.empty {
         let mut empty = Place::open(empty).await?;
@@ -99,33 +102,13 @@ const LONGEST: Duration = Duration::from_mins(2);
 /// Anything should be seen sooner, in milliseconds.
 const SLOW_MS: f64 = 100.0;
 
-async fn lists(client: &Client) -> Result<()> {
+async fn lists(client: &Client) {
     heading(&format!("lists, {PAGE} a page, up to {PAGES} pages"), "pages");
     for (scope, archive) in [("", ArchiveScope::Live), (", archive too", ArchiveScope::Both)] {
-        for (name, filter) in filters()? {
+        for (name, filter) in history::lists() {
             row(&format!("{name}{scope}"), walk(client, &JobFilter { archive, ..filter }).await);
         }
     }
-    Ok(())
-}
-
-fn filters() -> Result<Vec<(&'static str, JobFilter)>> {
-    let all = JobFilter::default;
-    let kind = |name: &str| Kind::new(name).map(|kind| JobFilter { kind: Some(kind), ..all() });
-    let principal = |name: &str| Principal::new(name).map(|name| JobFilter { principal: Some(name), ..all() });
-    let failed = || vec![JobState::Failed];
-    Ok(vec![
-        ("nothing", all()),
-        ("state", JobFilter { states: failed(), ..all() }),
-        ("kind", kind(KIND)?),
-        ("queue", JobFilter { queue: Some(QueueName::new(QUEUE)?), ..all() }),
-        ("tag", JobFilter { tag: Some(Tag::new(TAG)?), ..all() }),
-        ("principal", principal(PRINCIPAL)?),
-        ("state and kind", JobFilter { states: failed(), ..kind(KIND)? }),
-        // One job in a hundred thousand: where no index leads, the others are passed over one by one.
-        ("rare kind", kind(RARE_KIND)?),
-        ("rare principal", principal(RARE_PRINCIPAL)?),
-    ])
 }
 
 /// Milliseconds of each page, from the newest on.

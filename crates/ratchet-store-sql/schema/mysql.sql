@@ -48,7 +48,9 @@ CREATE TABLE scheduler_job (
     -- Lists of the dead letter queue and of other ended jobs, newest first; counts by state.
     INDEX idx_job_terminal (terminal_status, job_id),
     -- Jobs that hold or once held a business key.
-    INDEX idx_job_business_key (business_key, job_id)
+    INDEX idx_job_business_key (business_key, job_id),
+    -- Jobs by the principal that they were submitted for.
+    INDEX idx_job_principal (caller_principal, job_id)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Where a live job stands: one row from submit until the end.
@@ -454,4 +456,5 @@ VALUES (1, 'jobs', '9a3c18d305a61f330531702819b259a647e6661a21245a45cf5ad65bcfee
        (4, 'archive', '9a65bfbf1b18af69b7bd301725ddc0b5e63226d3ea75303ed081b7e7f46badf3', UTC_TIMESTAMP(6), FALSE),
        (5, 'permits', '3f0a16476d3dd27a16405dbfdb518016c605d0a809faf201ab4295077cb76477', UTC_TIMESTAMP(6), FALSE),
        (6, 'job log', 'ee91340694b7f6cc7330fed04c5bfe2af6cd4a6298a9d73ad34ac5c85d065863', UTC_TIMESTAMP(6), FALSE),
-       (7, 'node services', '329c40b78090ee4901266563e4a66a744f9e582c6d610f5efa5c94edeb6365bb', UTC_TIMESTAMP(6), FALSE);
+       (7, 'node services', '329c40b78090ee4901266563e4a66a744f9e582c6d610f5efa5c94edeb6365bb', UTC_TIMESTAMP(6), FALSE),
+       (8, 'jobs by principal', 'bb1344877de5001912de6ca67841f874e18b3b7790dcb43cfea6ee03c940b007', UTC_TIMESTAMP(6), FALSE);

@@ -50,6 +50,15 @@ const CANDIDATES: Stmt = Stmt::shared(
         " FROM scheduler_job WHERE terminal_status = ? AND job_id > ? AND job_id < ? ORDER BY job_id LIMIT ?"
     ),
 )
+// As a list by state, from the other end: it must not walk through jobs of other states.
+.postgres(concat!(
+    "WITH v AS (SELECT ?::text AS lead, ?::uuid AS after, ?::uuid AS until) SELECT ",
+    ended_row!(),
+    " FROM scheduler_job WHERE terminal_status IS NOT NULL \
+     AND (terminal_status, job_id) > ((SELECT lead FROM v), (SELECT after FROM v)) \
+     AND (terminal_status, job_id) < ((SELECT lead FROM v), (SELECT until FROM v)) \
+     ORDER BY terminal_status, job_id LIMIT ?"
+))
 // The order by primary key tempts it to read all jobs.
 .mysql(concat!(
     "SELECT ",

@@ -15,10 +15,11 @@ use ratchet_core::{
 use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::control;
-use crate::listing::narrow_columns;
+use crate::listing::{asked_for, floor_of, narrow_columns};
 use crate::query::check_limit;
 use crate::read::{find, find_by_business_key};
 use crate::row::Row;
+use crate::shelf::{KEPT, asked, newest_first, within};
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::untold::untold;
@@ -26,20 +27,42 @@ use crate::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[LETTERS, LOCK_LETTERS, GROWING_BATCHES, BEGIN_ALL_AGAIN, QUEUE_ALL_AGAIN];
 
-// The class is with the last attempt.
+macro_rules! letters {
+    ($begin:expr, $from:expr, $order:expr) => {
+        concat!(
+            $begin,
+            // The class is with the last attempt.
+            "SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.terminal_error AS terminal_error, \
+             j.terminated_at AS terminated_at, (SELECT e.error_class FROM scheduler_job_execution e \
+             WHERE e.job_id = j.job_id ORDER BY e.version DESC LIMIT 1) AS error_class FROM ",
+            $from,
+            " AND (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.business_key = ?) \
+             AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) \
+             AND (? IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t WHERE t.tag = ? AND t.job_id = j.job_id)) \
+             ORDER BY ",
+            $order,
+            " LIMIT ?"
+        )
+    };
+}
+
 const LETTERS: Stmt = Stmt::shared(
     "reading dead letters",
-    "SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.terminal_error AS terminal_error, \
-     j.terminated_at AS terminated_at, (SELECT e.error_class FROM scheduler_job_execution e \
-     WHERE e.job_id = j.job_id ORDER BY e.version DESC LIMIT 1) AS error_class \
-     FROM scheduler_job j WHERE j.terminal_status = /*state:failed*/ AND j.job_id < ? AND j.job_id >= ? \
-     AND (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.business_key = ?) \
-     AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) \
-     AND (? IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t WHERE t.tag = ? AND t.job_id = j.job_id)) \
-     ORDER BY j.job_id DESC LIMIT ?",
-);
+    letters!("", "scheduler_job j WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?", "j.job_id DESC"),
+)
+.postgres(letters!(
+    asked!("text"),
+    concat!("scheduler_job j WHERE ", within!("j", "terminal_status")),
+    newest_first!("j", "terminal_status")
+))
+// The order by primary key tempts it to read all jobs.
+.mysql(letters!(
+    "",
+    "scheduler_job j FORCE INDEX (idx_job_terminal) WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?",
+    "j.job_id DESC"
+));
 
-/// A page of dead letters, newest first.
+/// A page of dead letters, newest first. It may be shorter than asked for and still have a next one, as any list.
 pub async fn dead_letters(
     conn: &mut dyn Conn,
     filter: &JobFilter,
@@ -50,17 +73,20 @@ pub async fn dead_letters(
     if !has_failed(filter) {
         return Ok(Page { items: Vec::new(), next: None });
     }
-    let (from, until) = filter.id_range(after);
+    let (since, until) = filter.id_range(after);
+    let failed = Value::from(JobState::Failed);
+    let floor =
+        if asked_for(filter) > 0 { floor_of(conn, &KEPT.by_end, Some(&failed), since, until).await? } else { None };
     let tag = || Value::opt_text(filter.tag.as_ref().map(Tag::as_str));
-    let mut values = vec![until.into(), from.into()];
+    let mut values = vec![failed, until.into(), floor.unwrap_or(since).into()];
     values.extend(narrow_columns(filter));
     values.extend([tag(), tag(), Value::count(limit + 1)]);
     let rows = conn.rows(&LETTERS, values).await?;
     let mut items = rows.iter().map(letter_of).collect::<Result<Vec<_>, _>>()?;
     let more = items.len() > limit;
     items.truncate(limit);
-    let next = items.last().filter(|_| more).map(|letter| JobCursor(letter.id));
-    Ok(Page { items, next })
+    let next = if more { items.last().map(|letter| letter.id) } else { floor };
+    Ok(Page { items, next: next.map(JobCursor) })
 }
 
 fn letter_of(row: &Row) -> Result<DeadLetter, StoreError> {

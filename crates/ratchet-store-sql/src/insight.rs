@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ratchet_core::flow::Edge;
 use ratchet_core::insight::{LaneRange, RecentEnd};
+use ratchet_core::page::JobFilter;
 use ratchet_core::store::{LANES_MAX, WaitingLane};
 use ratchet_core::{JobId, JobState, Kind, Priority, QueueName, ResourceName, StoreError};
 
@@ -11,6 +12,7 @@ use crate::conn::Conn;
 use crate::edges;
 use crate::queues::PAUSED;
 use crate::row::Row;
+use crate::shelf::{asked, newest_first, within};
 use crate::stmt::Stmt;
 use crate::value::Value;
 
@@ -119,20 +121,41 @@ pub async fn count_waiting(conn: &mut dyn Conn, ranges: &[LaneRange], most: u64)
 /// Later than any job is due, and within what every database can hold: the year 9000.
 const FOR_EVER: jiff::Timestamp = jiff::Timestamp::constant(221_845_392_000, 0);
 
+macro_rules! recent_ends {
+    ($begin:expr, $from:expr, $order:expr) => {
+        concat!(
+            $begin,
+            "SELECT j.queue AS queue, j.terminated_at AS terminated_at, j.queue_wait_us AS queue_wait_us, \
+             j.execution_duration_us AS execution_duration_us FROM ",
+            $from,
+            " ORDER BY ",
+            $order,
+            " LIMIT ?"
+        )
+    };
+}
+
 const RECENT_ENDS: Stmt = Stmt::shared(
     "reading what ended last",
-    "SELECT queue, terminated_at, queue_wait_us, execution_duration_us FROM scheduler_job \
-     WHERE terminal_status = ? ORDER BY job_id DESC LIMIT ?",
+    recent_ends!("", "scheduler_job j WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?", "j.job_id DESC"),
 )
+.postgres(recent_ends!(
+    asked!("text"),
+    concat!("scheduler_job j WHERE ", within!("j", "terminal_status")),
+    newest_first!("j", "terminal_status")
+))
 // It would rather read the newest jobs of any state.
-.mysql(
-    "SELECT queue, terminated_at, queue_wait_us, execution_duration_us FROM scheduler_job \
-     FORCE INDEX (idx_job_terminal) WHERE terminal_status = ? ORDER BY job_id DESC LIMIT ?",
-);
+.mysql(recent_ends!(
+    "",
+    "scheduler_job j FORCE INDEX (idx_job_terminal) WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?",
+    "j.job_id DESC"
+));
 
 /// The jobs that ended so, of those that were made last.
 pub async fn recent_ends(conn: &mut dyn Conn, state: JobState, limit: usize) -> Result<Vec<RecentEnd>, StoreError> {
-    let rows = conn.rows(&RECENT_ENDS, vec![state.into(), Value::count(limit)]).await?;
+    let (since, until) = JobFilter::default().id_range(None);
+    let values = vec![state.into(), until.into(), since.into(), Value::count(limit)];
+    let rows = conn.rows(&RECENT_ENDS, values).await?;
     let end = |row: &Row| {
         let mut fields = row.fields();
         let (queue, at) = (fields.parsed("queue", QueueName::new)?, fields.time("terminated_at")?);

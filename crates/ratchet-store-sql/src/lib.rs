@@ -25,6 +25,7 @@ mod permits;
 mod revive;
 mod row;
 mod schedule_row;
+mod shelf;
 mod stmt;
 mod store;
 mod success;
@@ -74,8 +75,8 @@ pub use stmt::{Stmt, Texts};
 pub use transact::{Intent, Transact, Work};
 pub use value::Value;
 
-/// Every statement that runs on a migrated database.
-pub const STATEMENTS: &[&[Stmt]] = &[
+/// Every statement that runs on a migrated database, but those of [`shelf`].
+const STATEMENTS: &[&[Stmt]] = &[
     archive::STATEMENTS,
     archived::STATEMENTS,
     batches::STATEMENTS,
@@ -94,7 +95,6 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     lease::STATEMENTS,
     leave::STATEMENTS,
     limited_lanes::STATEMENTS,
-    listing::STATEMENTS,
     mailbox::STATEMENTS,
     merge::STATEMENTS,
     migrate::STATEMENTS,
@@ -118,9 +118,15 @@ pub const STATEMENTS: &[&[Stmt]] = &[
     tally::STATEMENTS,
 ];
 
+/// Every statement that runs on some migrated database, one after the other.
+pub fn all_statements() -> impl Iterator<Item = &'static Stmt> {
+    let listed = shelf::KEPT.statements().chain(shelf::ARCHIVE.statements());
+    STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter()).chain(listed)
+}
+
 /// Every statement that runs on a migrated database of this kind, one after the other.
 pub fn statements(dialect: Dialect) -> impl Iterator<Item = &'static Stmt> {
-    STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter()).filter(move |stmt| stmt.is_for(dialect))
+    all_statements().filter(move |stmt| stmt.is_for(dialect))
 }
 
 /// What [`implement_store!`] names.

@@ -143,6 +143,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "node services",
                 sql: include_str!("../migrations/mysql/V007__node_services.sql"),
             },
+            Migration {
+                version: 8,
+                description: "jobs by principal",
+                sql: include_str!("../migrations/mysql/V008__jobs_by_principal.sql"),
+            },
         ],
     }
 }

@@ -60,7 +60,7 @@ impl<C: PrepareCompletion> CompleteIn for C {
 }
 
 /// A caller's connection; the texts are kept for the next one.
-fn session(conn: &mut SqliteConnection) -> Session<'_> {
+pub(crate) fn session(conn: &mut SqliteConnection) -> Session<'_> {
     static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Sqlite));
     static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
     Session { conn, texts: &TEXTS, counters: &COUNTERS }

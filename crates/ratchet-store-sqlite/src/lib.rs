@@ -27,3 +27,9 @@ pub use ratchet_store_sql::Counts;
 /// The driver, in the version whose connections this crate takes.
 pub use sqlx;
 pub use store::SqliteStore;
+
+/// A connection as `ratchet-store-sql` sees it, for tests of query plans.
+#[doc(hidden)]
+pub fn conn(conn: &mut sqlx::SqliteConnection) -> impl ratchet_store_sql::Conn + '_ {
+    in_transaction::session(conn)
+}

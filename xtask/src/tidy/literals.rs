@@ -11,10 +11,13 @@ use super::{Finding, Project};
 /// The only file that spells the states.
 const STATES: &str = "crates/ratchet-core/src/state.rs";
 
-/// State names as data: a literal that is one, or that quotes one as SQL does. Prose may speak of them, and benchmarks
-/// measure the database without Ratchet.
+/// Who speaks to databases without Ratchet: benchmarks, and what fills databases for tests.
+const BESIDE: [&str; 2] = ["bench", "testdb"];
+
+/// State names as data: a literal that is one, or that quotes one as SQL does. Prose may speak of them.
 pub(super) fn state_names(project: &Project<'_>) -> Vec<Finding> {
-    let may = |source: &RustSource| source.path == STATES || source.is_below("bench") || source.is_test();
+    let beside = |source: &RustSource| BESIDE.iter().any(|folder| source.is_below(folder));
+    let may = |source: &RustSource| source.path == STATES || beside(source) || source.is_test();
     let sources = project.sources.iter().filter(|source| !may(source));
     sources.flat_map(|source| literals(source, is_state_name, "spells a state; use JobState")).collect()
 }
@@ -23,10 +26,10 @@ fn is_state_name(literal: &str) -> bool {
     JobState::ALL.iter().any(|state| literal == state.as_str() || literal.contains(&format!("'{state}'")))
 }
 
-/// SQL outside the crates whose business it is; benchmarks and examples have statements of their own.
+/// SQL outside the crates whose business it is; examples have statements of their own.
 pub(super) fn sql(project: &Project<'_>) -> Vec<Finding> {
     let may = |source: &RustSource| {
-        let own = ["bench", "examples"].iter().any(|folder| source.is_below(folder));
+        let own = BESIDE.iter().chain(&["examples"]).any(|folder| source.is_below(folder));
         own || source.path.starts_with("crates/ratchet-store-")
     };
     let sources = project.sources.iter().filter(|source| !may(source) && !source.is_test());

@@ -6,6 +6,7 @@ mod conformance;
 mod cost;
 mod database;
 mod isolation;
+mod lists;
 mod migrate;
 mod plan;
 mod statements;

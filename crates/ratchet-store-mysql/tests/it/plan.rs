@@ -34,7 +34,7 @@ fn fill(count: usize) -> String {
 }
 
 /// Rows that this connection has asked of the storage engine.
-async fn reads(conn: &mut MySqlConnection) -> i64 {
+pub(super) async fn reads(conn: &mut MySqlConnection) -> i64 {
     let rows = sqlx::query("SHOW SESSION STATUS LIKE 'Handler_read%'").fetch_all(conn).await.unwrap();
     rows.iter().map(|row| row.get_unchecked::<String, _>(1).parse::<i64>().unwrap()).sum()
 }

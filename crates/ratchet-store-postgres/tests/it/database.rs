@@ -42,6 +42,10 @@ impl TestDatabase {
         Self { name, usual: false }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Where it is.
     pub(crate) fn url(&self) -> String {
         url_of(&ratchet_testdb::postgres_url().unwrap(), &self.name)

@@ -8,6 +8,7 @@ mod coordinator;
 mod cost;
 mod database;
 mod isolation;
+mod marks;
 mod migrate;
 mod outages;
 mod plan;

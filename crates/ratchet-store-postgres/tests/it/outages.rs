@@ -57,6 +57,28 @@ fn a_server_that_is_away_is_unavailable_and_found_again() {
 }
 
 #[test]
+fn a_server_that_begins_to_refuse_is_unavailable_and_not_a_mistake() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        let store = PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        let admin = TestDatabase::fresh().await;
+        let allow = async |allowed: bool| {
+            admin.execute(format!("ALTER DATABASE {} ALLOW_CONNECTIONS {allowed}", database.name())).await;
+        };
+        let others = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = ";
+        allow(false).await;
+        admin.execute(format!("{others} '{}'", database.name())).await;
+        let error = PostgresStore::connect(&database.url()).await.expect_err("it refuses");
+        assert_eq!(*error.kind(), ErrorKind::Invalid, "who comes first is told that it cannot be: {error}");
+        let error = store.submit(&[SubmitUnit::of(vec![super::job(1)])]).await.unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::Unavailable, "what a node has to write is kept: {error}");
+        assert!(error.to_string().contains("accepted connections before"), "{error}");
+        allow(true).await;
+        store.submit(&[SubmitUnit::of(vec![super::job(1)])]).await.unwrap();
+    });
+}
+
+#[test]
 fn a_server_that_does_not_answer_is_given_up() {
     super::run(async {
         let database = TestDatabase::fresh().await;

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod cost;
+mod lists;
 mod migrate;
 mod open;
 mod plan;

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use ratchet_store_sql::{Dialect, STATEMENTS, Texts, statements};
+use ratchet_store_sql::{Dialect, Texts, all_statements, statements};
 use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
 use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, SqlSafeStr as _};
 
@@ -26,7 +26,7 @@ fn every_statement_prepares() {
 #[test]
 fn every_statement_says_what_it_does_in_its_own_words() {
     let mut seen = HashSet::new();
-    for stmt in STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter()) {
+    for stmt in all_statements() {
         assert!(seen.insert(stmt.doing()), "two statements are called {:?}", stmt.doing());
     }
 }
