@@ -87,21 +87,23 @@ impl Sql {
     /// Statements that let jobs wait, one made each millisecond until `now_ms`; the first five run.
     pub fn backlog(self, jobs: u64, now_ms: i64) -> impl Iterator<Item = String> {
         let begin = now_ms - i64::try_from(jobs).unwrap_or(0);
-        let portion = Portion { from: 1, until: jobs, begin, step: 1 };
-        let waiting = [
-            ("job_id", "job_id".to_owned()),
-            ("status", "CASE WHEN n <= 5 THEN 'RUNNING' ELSE 'PENDING' END".to_owned()),
-            ("queue", QUEUES.to_owned()),
-            ("kind", kinds()),
-            ("priority", "2".to_owned()),
-            ("scheduled_time", self.time("ms")),
-            ("picked_by", format!("CASE WHEN n <= 5 THEN {} END", self.node())),
-            ("updated_at", self.time("ms")),
-        ];
-        let waiting = insert("scheduler_job_queue", &waiting, &self.made(&portion));
-        [self.insert_jobs("scheduler_job", &portion, Vec::new()), waiting]
-            .into_iter()
-            .chain(self.tidy().iter().map(|text| (*text).to_owned()))
+        let waiting = portioned(jobs, begin, 1).flat_map(move |portion| {
+            let columns = [
+                ("job_id", "job_id".to_owned()),
+                ("status", "CASE WHEN n <= 5 THEN 'RUNNING' ELSE 'PENDING' END".to_owned()),
+                ("queue", QUEUES.to_owned()),
+                ("kind", kinds()),
+                ("priority", "2".to_owned()),
+                ("scheduled_time", self.time("ms")),
+                ("picked_by", format!("CASE WHEN n <= 5 THEN {} END", self.node())),
+                ("updated_at", self.time("ms")),
+            ];
+            [
+                self.insert_jobs("scheduler_job", &portion, Vec::new()),
+                insert("scheduler_job_queue", &columns, &self.made(&portion)),
+            ]
+        });
+        waiting.chain(self.tidy().iter().map(|text| (*text).to_owned()))
     }
 
     /// What the server would do of itself, while something is measured.
@@ -226,7 +228,10 @@ struct Portion {
 }
 
 fn portions(begin: i64, jobs: u64) -> impl Iterator<Item = Portion> {
-    let step = DAYS * DAY_MS / i64::try_from(jobs.max(1)).unwrap_or(i64::MAX);
+    portioned(jobs, begin, DAYS * DAY_MS / i64::try_from(jobs.max(1)).unwrap_or(i64::MAX))
+}
+
+fn portioned(jobs: u64, begin: i64, step: i64) -> impl Iterator<Item = Portion> {
     let first = (0..jobs.div_ceil(PORTION)).map(|number| 1 + number * PORTION);
     first.map(move |from| Portion { from, until: jobs.min(from + PORTION - 1), begin, step })
 }

@@ -27,6 +27,9 @@ struct Args {
     /// Ended jobs that the database is filled with, and a tenth as many in its archive; 0 measures what is there
     #[arg(long, default_value_t = 1_000_000)]
     jobs: u64,
+    /// Jobs that wait beside them, of kinds that no drain runs
+    #[arg(long, default_value_t = 0)]
+    waiting: u64,
     /// Jobs of one drain
     #[arg(long, default_value_t = 20_000)]
     drain: usize,
@@ -46,7 +49,8 @@ async fn main() -> Result<()> {
         ensure!(long.is_empty, "the database has jobs; --jobs 0 measures what is there");
         let begun = Instant::now();
         let now = long.store.database_time().await?.as_millisecond();
-        for statement in long.bare.sql().history(args.jobs, now) {
+        let sql = long.bare.sql();
+        for statement in sql.history(args.jobs, now).chain(sql.backlog(args.waiting, now)) {
             long.bare.run(&statement).await?;
         }
         println!("filled with {} ended jobs in {:.0} s", args.jobs, begun.elapsed().as_secs_f64());
