@@ -1,10 +1,9 @@
 //! Why a job does not run now.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::claim::Boost;
 use crate::error::StoreError;
@@ -12,7 +11,7 @@ use crate::flow::{EdgeState, Flow};
 use crate::id::{JobId, NodeId};
 use crate::insight::{COUNTED_MAX, Depth, LaneRange};
 use crate::name::{Kind, QueueName, ResourceName, SignalKey};
-use crate::node::{NodeRecord, NodeVitals};
+use crate::node::{NodeInfo, NodeRecord, NodeVitals};
 use crate::record::JobRecord;
 use crate::service::ServiceStand;
 use crate::state::JobState;
@@ -199,17 +198,6 @@ pub struct Here {
     pub node: Option<(NodeId, NodeVitals)>,
 }
 
-/// What a node says of itself, as far as it matters here.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct NodeInfo {
-    kinds: Vec<String>,
-    queues: Vec<String>,
-    slots: u64,
-    /// What its kinds call, where that is not the kind itself.
-    services: BTreeMap<String, String>,
-}
-
 /// A node that could run the job.
 struct Serving {
     slots: u64,
@@ -306,11 +294,11 @@ async fn pending(
 
 /// What a node has to do with a job of this kind and queue; `None` if it could not run it.
 fn serves(node: &NodeRecord, kind: &Kind, queue: &QueueName, here: &Here) -> Option<Serving> {
-    let mut info: NodeInfo = node.info.decode().unwrap_or_default();
+    let info = NodeInfo::of(node);
     let does = info.kinds.iter().any(|one| one == kind.as_str()) && info.queues.iter().any(|one| one == queue.as_str());
     let fresh = here.node.as_ref().filter(|(id, _)| *id == node.id).map(|(_, vitals)| vitals);
     let vitals = fresh.unwrap_or(&node.vitals);
-    let service = info.services.remove(kind.as_str()).unwrap_or_else(|| kind.to_string());
+    let service = info.service_of(kind.as_str()).to_owned();
     let stand = vitals.services.stand(&service);
     does.then(|| Serving { slots: info.slots, running: u64::from(vitals.running), service, stand })
 }

@@ -52,6 +52,8 @@ pub(crate) struct Faulty {
     /// Submits that begin while this is set never return.
     pub(crate) hold_submits: Arc<AtomicBool>,
     pub(crate) submit_held: Arc<tokio::sync::Notify>,
+    /// Orders about breakers cannot be read while this is set.
+    pub(crate) hide_orders: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Faulty {
@@ -76,6 +78,7 @@ impl Faulty {
             submit_gate: None,
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
+            hide_orders: Arc::default(),
         }
     }
 
@@ -338,6 +341,20 @@ delegated!(ResourceStore {
     fn resources() -> Vec<ResourceRecord>;
     fn release_permits(attempts: &[Fence]) -> ();
 });
+
+#[async_trait]
+impl BreakerStore for Faulty {
+    async fn open_breaker(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.inner.open_breaker(service).await
+    }
+    async fn reset_breaker(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.inner.reset_breaker(service).await
+    }
+    async fn breaker_orders(&self) -> Result<Vec<BreakerOrder>, StoreError> {
+        self.panics.look("breaker_orders");
+        if self.hide_orders.load(Ordering::SeqCst) { Err(down()) } else { self.inner.breaker_orders().await }
+    }
+}
 
 #[async_trait]
 impl ClusterStore for Faulty {
