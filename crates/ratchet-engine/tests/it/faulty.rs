@@ -52,8 +52,8 @@ pub(crate) struct Faulty {
     /// Submits that begin while this is set never return.
     pub(crate) hold_submits: Arc<AtomicBool>,
     pub(crate) submit_held: Arc<tokio::sync::Notify>,
-    /// Orders about breakers cannot be read while this is set.
-    pub(crate) hide_orders: Arc<AtomicBool>,
+    /// How many times orders about breakers can still be read.
+    pub(crate) order_reads: Arc<AtomicUsize>,
 }
 
 impl std::fmt::Debug for Faulty {
@@ -78,7 +78,7 @@ impl Faulty {
             submit_gate: None,
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
-            hide_orders: Arc::default(),
+            order_reads: Arc::new(AtomicUsize::new(usize::MAX)),
         }
     }
 
@@ -352,7 +352,8 @@ impl BreakerStore for Faulty {
     }
     async fn breaker_orders(&self) -> Result<Vec<BreakerOrder>, StoreError> {
         self.panics.look("breaker_orders");
-        if self.hide_orders.load(Ordering::SeqCst) { Err(down()) } else { self.inner.breaker_orders().await }
+        let left = self.order_reads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if left.is_ok() { self.inner.breaker_orders().await } else { Err(down()) }
     }
 }
 
