@@ -11,15 +11,15 @@ use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::signal::Delivery;
 use ratchet_core::store::{
-    ArchiveRequest, ArchiveStore, Archived, BatchStore, CanceledChildren, ControlStore, DeadLetterStore, Declared,
-    Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, PurgeLog, PurgedLog, QueryStore, QueueStore,
-    RecurringStore, Replacement, ResourceStore, RetriedAll, SignalStore, StateCounts, SubmitOutcome, SubmitUnit,
-    Submitted, Swept, Transitioned, WaitingLane,
+    ArchiveRequest, ArchiveStore, Archived, BatchStore, BreakerStore, CanceledChildren, ControlStore, DeadLetterStore,
+    Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, PurgeLog, PurgedLog, QueryStore,
+    QueueStore, RecurringStore, Replacement, ResourceStore, RetriedAll, SignalStore, StateCounts, SubmitOutcome,
+    SubmitUnit, Submitted, Swept, Transitioned, WaitingLane,
 };
 use ratchet_core::{
-    AttemptRecord, Batch, BusinessKey, DeadLetter, DeadLetterFilter, Fence, Followed, IdempotencyKey, JobId, JobRecord,
-    JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob, Principal, QueueName, ResourceLimit, ResourceName,
-    ResourceRecord, SignalKey, SignalRecord, StoreError, Timestamp,
+    AttemptRecord, Batch, BreakerOrder, BusinessKey, DeadLetter, DeadLetterFilter, Fence, Followed, IdempotencyKey,
+    JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob, Principal, QueueName, ResourceLimit,
+    ResourceName, ResourceRecord, ServiceName, SignalKey, SignalRecord, StoreError, Timestamp,
 };
 
 use super::BrokenStore;
@@ -241,6 +241,21 @@ impl ResourceStore for BrokenStore {
 
     async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError> {
         self.inner.release_permits(attempts).await
+    }
+}
+
+#[async_trait]
+impl BreakerStore for BrokenStore {
+    async fn open_breaker(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.inner.open_breaker(service).await
+    }
+
+    async fn reset_breaker(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.inner.reset_breaker(service).await
+    }
+
+    async fn breaker_orders(&self) -> Result<Vec<BreakerOrder>, StoreError> {
+        self.inner.breaker_orders().await
     }
 }
 

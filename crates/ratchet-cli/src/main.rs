@@ -2,6 +2,7 @@
 
 mod archive;
 mod batches;
+mod breakers;
 mod dead_letters;
 mod demo;
 mod exit;
@@ -77,6 +78,11 @@ enum Command {
         #[command(subcommand)]
         command: Option<resources::Command>,
     },
+    /// List circuit breakers that are not closed, or open and reset one on every node
+    Breakers {
+        #[command(subcommand)]
+        command: Option<breakers::Command>,
+    },
     /// Look at schedules and steer them
     #[command(subcommand)]
     Schedules(schedules::Command),
@@ -114,6 +120,7 @@ async fn run(session: &Session, command: Command) -> Result<Exit> {
         Command::Archive(command) => archive::run(session, command).await,
         Command::Queues { command } => queues::run(session, command).await,
         Command::Resources { command } => resources::run(session, command).await,
+        Command::Breakers { command } => breakers::run(session, command).await,
         Command::Schedules(command) => schedules::run(session, command).await,
         Command::Batches(command) => batches::run(session, command).await,
         Command::Workflows(command) => workflows::run(session, command).await,

@@ -107,22 +107,21 @@ const BREAKERS: usize = 2;
 
 /// `payments open 12 s, mail half-open`
 fn not_closed(services: &NodeServices, now: Timestamp) -> String {
-    let mut told: Vec<String> = services.not_closed.iter().map(|one| breaker(one, now)).collect();
+    let told = |one: &ServiceVitals| format!("{} {}", one.service, stand(one.stand, now));
+    let mut told: Vec<String> = services.not_closed.iter().map(told).collect();
     if services.left_out > 0 {
         told.push(format!("{} more", services.left_out));
     }
     told.join(", ")
 }
 
-fn breaker(one: &ServiceVitals, now: Timestamp) -> String {
-    let ServiceVitals { service, stand } = one;
+/// `open 12 s`
+pub(crate) fn stand(stand: ServiceStand, now: Timestamp) -> String {
     match stand.until() {
-        Some(until) if until > now => {
-            format!("{service} {} {}", stand.as_str(), times::short(clock::elapsed(now, until)))
-        }
+        Some(until) if until > now => format!("{} {}", stand.as_str(), times::short(clock::elapsed(now, until))),
         // Its time was over after the heartbeat: it is tried by now.
-        Some(_) => format!("{service} {}", ServiceStand::HalfOpen.as_str()),
-        None => format!("{service} {}", stand.as_str()),
+        Some(_) => ServiceStand::HalfOpen.as_str().to_owned(),
+        None => stand.as_str().to_owned(),
     }
 }
 

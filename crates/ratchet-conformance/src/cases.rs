@@ -3,9 +3,9 @@
 use crate::Case;
 use crate::broken::Flaw;
 use crate::{
-    archive, batches, branches, claim, cluster, control, dead_letters, declarations, delete, discards, effects, growth,
-    insight, job_log, keys, leases, mailbox, next_due, order, permits, query, queues, races, random, recurring,
-    replace, retry, revivals, schedule_queues, settle, signals, submit, texts, walk, workflows,
+    archive, batches, branches, breakers, claim, cluster, control, dead_letters, declarations, delete, discards,
+    effects, growth, insight, job_log, keys, leases, mailbox, next_due, order, permits, query, queues, races, random,
+    recurring, replace, retry, revivals, schedule_queues, settle, signals, submit, texts, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases).
@@ -207,6 +207,13 @@ macro_rules! list_cases {
         queues::a_job_that_runs_goes_on_when_its_queue_is_paused [IgnoresQueuePause, CancelsWithQueue],
         queues::a_queue_can_be_paused_before_its_first_job [IgnoresQueuePause],
         queues::queues_are_listed_with_their_live_jobs [HidesEmptyQueues, IgnoresQueuePause],
+
+        breakers::opening_and_resetting_a_breaker_say_whether_they_did [AlwaysSaysOpened],
+        breakers::every_order_about_a_breaker_is_known_by_its_number [ForgetsResets, CountsNoOrders],
+        breakers::an_order_that_changes_nothing_is_no_order [RepeatsOrders],
+        breakers::orders_are_by_service_and_told_by_name [MixesServices],
+        breakers::the_names_of_services_come_back_and_are_compared_exactly [MangledText, MixesServices],
+        breakers::of_orders_at_the_same_time_none_is_lost [AlwaysSaysOpened, CountsNoOrders],
 
         query::jobs_are_listed_newest_first [ListsOldestFirst],
         query::pages_show_every_job_once [ForgetsCursor, AlwaysMore, ListsOldestFirst],

@@ -32,6 +32,7 @@ mod cases;
 
 mod archive;
 mod batches;
+mod breakers;
 mod claim;
 mod cluster;
 mod control;

@@ -10,6 +10,7 @@
 pub mod backoff;
 pub mod batch;
 pub mod breaker;
+pub mod breaker_order;
 pub mod claim;
 pub mod clock;
 pub mod coordinator;
@@ -49,6 +50,7 @@ pub mod uuid7;
 pub use backoff::Backoff;
 pub use batch::{Batch, BatchProgress, BatchSummary};
 pub use breaker::{Admission, BreakerConfig, BreakerState, CallEnd, Ticket};
+pub use breaker_order::{BreakerOrder, BreakerRecord, NodeBreaker};
 pub use claim::{Claim, ClaimRequest, Fence, Input, Pool};
 pub use clock::{Clock, ManualClock};
 pub use coordinator::{ClusterCoordinator, Hint};
@@ -62,7 +64,8 @@ pub use job_log::{LogFilter, LogLevel, LogLine, LogPage, LogPlace};
 pub use json::JsonText;
 pub use memory::MemoryStore;
 pub use name::{
-    BusinessKey, IdempotencyKey, Kind, NodeName, Principal, QueueName, ResourceName, SignalKey, StepName, Tag,
+    BusinessKey, IdempotencyKey, Kind, NodeName, Principal, QueueName, ResourceName, ServiceName, SignalKey, StepName,
+    Tag,
 };
 pub use outcome::{DeferReason, ErrorReport, Outcome, Verdicts};
 pub use priority::Priority;

@@ -22,8 +22,8 @@ pub const TAGS_MAX: usize = 32;
 pub const KEY_CHARS_MAX: usize = 255;
 /// Longest resource name.
 pub const RESOURCE_CHARS_MAX: usize = 100;
-/// Characters in the name of a service.
-pub const SERVICE_CHARS_MAX: usize = 100;
+/// Longest name of a service: a kind that names none is its own.
+pub const SERVICE_CHARS_MAX: usize = KIND_CHARS_MAX;
 /// Most permits of one resource: a claim counts those that are out.
 pub const PERMITS_MAX: u32 = 10_000;
 /// Shortest time before a node looks again for a permit.

@@ -105,6 +105,11 @@ checked_text!(
     |text| limits::check_text("resource", text, limits::RESOURCE_CHARS_MAX).map(|()| text)
 );
 checked_text!(
+    /// The name of a service that jobs call.
+    ServiceName,
+    |text| limits::check_text("service", text, limits::SERVICE_CHARS_MAX).map(|()| text)
+);
+checked_text!(
     /// Who submitted a job.
     Principal,
     |text| limits::check_text("principal", text, limits::PRINCIPAL_CHARS_MAX).map(|()| text)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
 use crate::json::JsonText;
@@ -71,6 +71,33 @@ impl NodeRecord {
         dead_at: Option<Timestamp>,
     ) -> Self {
         Self { id, name, info, started_at, last_heartbeat, vitals, dead_at }
+    }
+}
+
+/// What a node says of itself when it registers, as far as others heed it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct NodeInfo {
+    pub(crate) kinds: Vec<String>,
+    pub(crate) queues: Vec<String>,
+    pub(crate) slots: u64,
+    /// What its kinds call, where that is not the kind itself.
+    services: BTreeMap<String, String>,
+}
+
+impl NodeInfo {
+    pub(crate) fn of(node: &NodeRecord) -> Self {
+        node.info.decode().unwrap_or_default()
+    }
+
+    /// What jobs of this kind call there: one that names no service is its own.
+    pub(crate) fn service_of<'a>(&'a self, kind: &'a str) -> &'a str {
+        self.services.get(kind).map_or(kind, String::as_str)
+    }
+
+    /// Whether jobs that the node runs call this service.
+    pub(crate) fn calls(&self, service: &str) -> bool {
+        self.kinds.iter().any(|kind| self.service_of(kind) == service)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use ratchet_core::recurring::RecurringRecord;
 use ratchet_core::{
     DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobRecord, JobSpec, Principal, QueueName, ResourceName,
-    SignalKey, StoreError,
+    ServiceName, SignalKey, StoreError,
 };
 
 /// Decides what a caller may do and see.
@@ -75,13 +75,13 @@ actions! {
     /// is the caller's own unless he named another.
     Create "create"
     /// See it: a job with its result, attempts, log and signal, the workflow or the batch that it stands for; a schedule; the
-    /// lists of queues, of resources and of nodes.
+    /// lists of queues, of resources, of circuit breakers and of nodes.
     Read "read"
     /// End a job with all that follows from that, a workflow, a batch, or a schedule.
     Cancel "cancel"
-    /// Suspend a job, a schedule or a queue.
+    /// Suspend a job, a schedule or a queue, or hold the circuit breaker of a service open.
     Pause "pause"
-    /// Let a job, a schedule or a queue go on.
+    /// Let a job, a schedule or a queue go on, or reset the circuit breaker of a service.
     Resume "resume"
     /// Give a dead letter a new life, or many of them.
     Retry "retry"
@@ -141,6 +141,10 @@ pub enum Target<'a> {
     Resource(&'a ResourceName),
     /// The list of resources, with how many jobs run with each.
     Resources,
+    /// A service, whose circuit breaker is opened or reset everywhere.
+    Service(&'a ServiceName),
+    /// The list of services whose circuit breakers are not closed.
+    Services,
     /// Everything that ended long ago, of whomever it is.
     Ended,
 }
@@ -165,6 +169,8 @@ impl<'a> Target<'a> {
             | Self::Nodes
             | Self::Resource(_)
             | Self::Resources
+            | Self::Service(_)
+            | Self::Services
             | Self::Ended => None,
         }
     }
@@ -187,6 +193,8 @@ impl fmt::Display for Target<'_> {
             Self::Nodes => f.write_str("the nodes"),
             Self::Resource(name) => write!(f, "resource {name}"),
             Self::Resources => f.write_str("the resources"),
+            Self::Service(service) => write!(f, "service {service:?}"),
+            Self::Services => f.write_str("the circuit breakers"),
             Self::Ended => f.write_str("what ended long ago"),
         }
     }

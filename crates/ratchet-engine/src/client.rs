@@ -56,6 +56,7 @@ struct Inner {
     /// The engine's present incarnation, if this client belongs to one.
     node: OnceLock<watch::Receiver<NodeId>>,
     schedules: Notice,
+    breakers: Notice,
     trace_capture: OnceLock<Arc<dyn TraceCapture>>,
     handles: Arc<Handles>,
 }
@@ -101,6 +102,7 @@ impl Client {
             origin,
             node,
             schedules,
+            breakers: Notice::default(),
             trace_capture,
             handles: Arc::default(),
         };
@@ -397,6 +399,11 @@ impl Client {
     /// Told when schedules were created or resumed here.
     pub(crate) fn schedules_notice(&self) -> &Notice {
         &self.inner.schedules
+    }
+
+    /// Told when something was ordered here about circuit breakers.
+    pub(crate) fn breakers_notice(&self) -> &Notice {
+        &self.inner.breakers
     }
 
     pub(crate) fn origin(&self) -> NodeId {

@@ -7,6 +7,7 @@ mod announcer;
 mod authorizer;
 mod batch;
 mod beat_interval;
+mod breakers;
 mod builder;
 mod bus;
 mod caller;
@@ -67,6 +68,7 @@ mod workflow;
 
 pub use authorizer::{Action, Authorizer, Denied, OwnJobs, Scope, Target};
 pub use batch::{BatchBuilder, BatchHandle, FeedCause, FeedError, OpenBatch, ProgressStream};
+pub use breakers::BreakerOrdered;
 pub use builder::RatchetBuilder;
 pub use bus::EventStream;
 pub use care::{BulkEvent, BulkEventKind, BulkEventStream, DeadLetterGroups};

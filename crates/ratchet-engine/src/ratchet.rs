@@ -22,7 +22,7 @@ use crate::insight::Known;
 use crate::job_log::LogQueue;
 use crate::lease;
 use crate::pulse::Pulse;
-use crate::resilience::{Guarded, ResilienceStrategy, ServiceState};
+use crate::resilience::{Guarded, ServiceState};
 use crate::stats::{Counters, Stats};
 
 /// A running node: claims and runs jobs until [`shutdown`](Self::shutdown). It is also a [`Client`].
@@ -135,17 +135,19 @@ impl Ratchet {
 
     /// How the services that this node's jobs call stand: those that were called lately, and those whose breaker is open.
     pub fn services(&self) -> Vec<ServiceState> {
-        self.resilience.ask(Vec::new(), ResilienceStrategy::services)
+        self.resilience.services()
     }
 
-    /// Runs no more jobs of this service on this node until [`reset_breaker`](Self::reset_breaker). What runs goes on.
-    pub fn open_breaker(&self, service: &str) {
-        self.resilience.ask((), |strategy| strategy.open(service));
+    /// Runs no more jobs of this service on this node until [`reset_breaker_here`](Self::reset_breaker_here), or until it is
+    /// [reset everywhere](Client::reset_breaker). What runs goes on. For all nodes at once: [`Client::open_breaker`].
+    pub fn open_breaker_here(&self, service: &str) {
+        self.resilience.open(service);
     }
 
-    /// Runs the jobs of this service again, and forgets what was known of it.
-    pub fn reset_breaker(&self, service: &str) {
-        self.resilience.ask((), |strategy| strategy.reset(service));
+    /// Runs the jobs of this service again on this node, and forgets what was known of it; unless it is
+    /// [held open everywhere](Client::open_breaker).
+    pub fn reset_breaker_here(&self, service: &str) {
+        self.resilience.reset(service);
         self.client.wake().work();
     }
 

@@ -1,10 +1,11 @@
 //! Leaving a service alone while it fails.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use ratchet_core::ServiceName;
 use ratchet_core::breaker::{Admission, Breaker, BreakerConfig, BreakerState, CallEnd, Ticket};
 use tokio::time::Instant;
 
@@ -220,23 +221,83 @@ impl ResilienceStrategy for CircuitBreakers {
     }
 }
 
-/// The strategy may be the user's: a panic costs its opinion, not the node.
+/// The strategy may be the user's: a panic costs its opinion, not the node. And what is held open for the whole cluster is,
+/// whatever it says.
 #[derive(Clone)]
-pub(crate) struct Guarded(pub(crate) Arc<dyn ResilienceStrategy>);
+pub(crate) struct Guarded {
+    strategy: Arc<dyn ResilienceStrategy>,
+    held: Arc<RwLock<BTreeSet<ServiceName>>>,
+}
+
+/// How long jobs are put off that were claimed before their service was held open. Later ones are not claimed, so that the end
+/// of it costs nothing.
+const HELD_DELAY: Duration = Duration::from_secs(1);
 
 impl Guarded {
+    pub(crate) fn new(strategy: Arc<dyn ResilienceStrategy>) -> Self {
+        Self { strategy, held: Arc::default() }
+    }
+
     pub(crate) fn admits(&self, service: &str) -> Admission {
+        if self.is_held(service) {
+            return Admission::None(None);
+        }
         self.ask(Admission::All, |strategy| strategy.admits(service))
+    }
+
+    fn is_held(&self, service: &str) -> bool {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).contains(service)
+    }
+
+    /// Admits nothing until [`let_go`](Self::let_go).
+    pub(crate) fn hold(&self, service: &ServiceName) {
+        self.held.write().unwrap_or_else(PoisonError::into_inner).insert(service.clone());
+        // Calls that run say nothing about it any more, and the figures are those of an open breaker.
+        self.open(service.as_str());
+    }
+
+    /// Begins anew, held open before or not.
+    pub(crate) fn let_go(&self, service: &ServiceName) {
+        self.held.write().unwrap_or_else(PoisonError::into_inner).remove(service);
+        self.reset(service.as_str());
+    }
+
+    pub(crate) fn open(&self, service: &str) {
+        self.ask((), |strategy| strategy.open(service));
+    }
+
+    /// Begins anew, unless it is held open.
+    pub(crate) fn reset(&self, service: &str) {
+        if !self.is_held(service) {
+            self.ask((), |strategy| strategy.reset(service));
+        }
+    }
+
+    pub(crate) fn services(&self) -> Vec<ServiceState> {
+        let mut services = self.ask(Vec::new(), ResilienceStrategy::services);
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        services.retain(|one| !held.contains(one.service.as_str()));
+        services.extend(held.iter().map(|service| ServiceState {
+            service: service.to_string(),
+            state: BreakerState::Open,
+            failure_rate: None,
+            opens_in: None,
+        }));
+        services.sort_by(|one, other| one.service.cmp(&other.service));
+        services
     }
 
     /// Begins a call; it ends at the latest when the answer is dropped.
     pub(crate) fn enter(&self, service: &Arc<str>) -> Result<Call, Duration> {
+        if self.is_held(service) {
+            return Err(HELD_DELAY);
+        }
         let ticket = self.ask(Ok(Ticket(0)), |strategy| strategy.enter(service))?;
         Ok(Call { strategy: self.clone(), service: service.clone(), ticket, ended: false })
     }
 
-    pub(crate) fn ask<T>(&self, otherwise: T, ask: impl FnOnce(&dyn ResilienceStrategy) -> T) -> T {
-        catch_unwind(AssertUnwindSafe(|| ask(&*self.0))).unwrap_or_else(|_| {
+    fn ask<T>(&self, otherwise: T, ask: impl FnOnce(&dyn ResilienceStrategy) -> T) -> T {
+        catch_unwind(AssertUnwindSafe(|| ask(&*self.strategy))).unwrap_or_else(|_| {
             tracing::error!("the resilience strategy panicked; the job runs as if there were none");
             otherwise
         })
@@ -310,10 +371,36 @@ mod tests {
         let breakers = Arc::new(CircuitBreakers::new(BreakerConfig::FAST.open_for(Duration::from_millis(1))));
         fail(&breakers, "s", 3);
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let guarded = Guarded(breakers.clone());
+        let guarded = Guarded::new(breakers.clone());
         let trials = [guarded.enter(&"s".into()).ok().unwrap(), guarded.enter(&"s".into()).ok().unwrap()];
         assert_eq!(breakers.admits("s"), Admission::AtMost(0));
         drop(trials);
         assert_eq!(breakers.admits("s"), Admission::AtMost(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_held_open_is_whatever_the_strategy_says() {
+        let payments = ServiceName::new("payments").unwrap();
+        let open = |guarded: &Guarded| {
+            let named = guarded.services().into_iter().find(|one| one.service == "payments");
+            let entered = guarded.enter(&"payments".into()).is_ok();
+            (guarded.admits("payments"), entered, named.is_some_and(|one| one.state == BreakerState::Open))
+        };
+        let strategies: [Arc<dyn ResilienceStrategy>; 2] =
+            [Arc::new(AlwaysAdmit), Arc::new(CircuitBreakers::default())];
+        for strategy in strategies {
+            let guarded = Guarded::new(strategy);
+            guarded.hold(&payments);
+            assert_eq!(open(&guarded), (Admission::None(None), false, true));
+            assert_eq!(guarded.admits("others"), Admission::All);
+            guarded.reset("payments");
+            tokio::time::advance(Duration::from_hours(1)).await;
+            assert_eq!(open(&guarded), (Admission::None(None), false, true), "a node alone cannot reset it");
+            guarded.let_go(&payments);
+            assert_eq!(open(&guarded), (Admission::All, true, false));
+            guarded.open("payments");
+            guarded.let_go(&payments);
+            assert_eq!(guarded.admits("payments"), Admission::All, "what one node had opened is reset with the rest");
+        }
     }
 }

@@ -404,7 +404,7 @@ mod tests {
             registry: Registry::build(vec![Registration::of::<Never>()], &StateMap::default()).unwrap(),
             gates: Arc::new([Box::new(gate) as Box<dyn Gate>]),
             executor: Executor::default(),
-            resilience: Guarded(Arc::new(crate::AlwaysAdmit)),
+            resilience: Guarded::new(Arc::new(crate::AlwaysAdmit)),
             retry_policy: Arc::new(crate::DefaultRetryPolicy),
             sanitizer: Arc::new(crate::DefaultErrorSanitizer),
             cancel_grace: Duration::ZERO,

@@ -37,6 +37,10 @@ impl ServiceWatch {
         Self { services: services.into(), resilience, counters, clock }
     }
 
+    pub(crate) fn services(&self) -> &Arc<[Arc<str>]> {
+        &self.services
+    }
+
     /// How the node is at this moment.
     pub(crate) fn vitals(&self) -> NodeVitals {
         let mut vitals = self.counters.vitals.read();

@@ -188,7 +188,7 @@ mod tests {
         let mut slots = SlotPools::new(&registry, &queues.into());
         let config = Config::default();
         let node = crate::new_node_id();
-        let admit = Guarded(Arc::new(crate::AlwaysAdmit));
+        let admit = Guarded::new(Arc::new(crate::AlwaysAdmit));
         let mut first = || {
             let mut narrow = Narrow::new(&registry, &admit, true);
             slots.request(node, &config, false, false, &mut narrow).pools[0].queue.to_string()
@@ -214,7 +214,7 @@ mod tests {
         let registrations = vec![Registration::of::<Nothing>(), Registration::of::<Other>()];
         let registry = Registry::build(registrations, &StateMap::default()).unwrap();
         let configured = [(QueueName::default(), Slots { tasks: slots, threads: 0 })];
-        let resilience = Guarded(breakers.clone());
+        let resilience = Guarded::new(breakers.clone());
         let mut narrow = Narrow::new(&registry, &resilience, tries);
         let request = SlotPools::new(&registry, &configured.into()).request(
             crate::new_node_id(),

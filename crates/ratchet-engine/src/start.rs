@@ -13,6 +13,7 @@ use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, StoreEr
 use tokio::sync::watch;
 
 use crate::batch::Canceler;
+use crate::breakers::BreakerOrders;
 use crate::builder::RatchetBuilder;
 use crate::bus::listen;
 use crate::care::Keeper;
@@ -120,7 +121,7 @@ impl RatchetBuilder {
         if let Some(capture) = self.trace_capture {
             client.capture_traces(capture);
         }
-        let resilience = Guarded(self.resilience.unwrap_or_else(|| Arc::new(breakers)));
+        let resilience = Guarded::new(self.resilience.unwrap_or_else(|| Arc::new(breakers)));
         let runner = Runner {
             registry,
             gates: gates(&rules),
@@ -137,18 +138,23 @@ impl RatchetBuilder {
 
         let hooks = Hooks(hooks);
         hooks.before_start().await?;
-        let pulse = Pulse::start(PulseConfig {
-            store: store.clone(),
-            registration: registration.clone(),
-            heartbeat: config.heartbeat,
-            grace: config.grace,
-            deadline: config.store_deadline,
-            clock: self.clock.clone(),
-            counters: counters.clone(),
-        })
-        .await;
-        let pulse = match pulse {
-            Ok(pulse) => pulse,
+        let begun = async {
+            let (client, resilience, called) = (client.clone(), resilience.clone(), services.services().clone());
+            let orders = BreakerOrders::begin(client, resilience, called, config.heartbeat, config.store_deadline);
+            let orders = orders.await?;
+            let pulse = Pulse::start(PulseConfig {
+                store: store.clone(),
+                registration: registration.clone(),
+                heartbeat: config.heartbeat,
+                grace: config.grace,
+                deadline: config.store_deadline,
+                clock: self.clock.clone(),
+                counters: counters.clone(),
+            });
+            Ok::<_, StoreError>((orders, pulse.await?))
+        };
+        let (orders, pulse) = match begun.await {
+            Ok(begun) => begun,
             Err(error) => {
                 hooks.after_stop().await;
                 return Err(error.into());
@@ -201,6 +207,7 @@ impl RatchetBuilder {
         side.spawn(&mut tasks, firer);
         side.spawn(&mut tasks, signals);
         side.spawn(&mut tasks, canceler);
+        side.spawn(&mut tasks, orders);
         if !config.retention.keeps_everything() {
             side.spawn(&mut tasks, Keeper::new(client.clone(), config.retention, config.care, deadline));
         }

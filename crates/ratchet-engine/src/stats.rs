@@ -144,6 +144,8 @@ loops! {
     batches Batches
     /// A round of archiving and purging; `None` also if the node keeps everything.
     care Care
+    /// A look at what is ordered about circuit breakers.
+    breakers Breakers
     /// A look at how deep the queues are.
     gauges Gauges
 }

@@ -441,6 +441,14 @@ CREATE VIEW v_scheduler_job_log AS SELECT
     fields
 FROM scheduler_job_log;
 
+-- What people ordered about the circuit breakers of services, for all nodes. Rows stay: nodes see by the number what is new.
+CREATE TABLE scheduler_breaker (
+    service      VARBINARY(512) NOT NULL PRIMARY KEY,
+    held_open    BOOLEAN        NOT NULL,
+    order_number BIGINT         NOT NULL,
+    ordered_at   DATETIME(6)    NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 -- Which steps of the schema this database has.
 CREATE TABLE ratchet_schema_version (
     version     INTEGER      NOT NULL PRIMARY KEY,
@@ -457,4 +465,5 @@ VALUES (1, 'jobs', '9a3c18d305a61f330531702819b259a647e6661a21245a45cf5ad65bcfee
        (5, 'permits', '3f0a16476d3dd27a16405dbfdb518016c605d0a809faf201ab4295077cb76477', UTC_TIMESTAMP(6), FALSE),
        (6, 'job log', 'ee91340694b7f6cc7330fed04c5bfe2af6cd4a6298a9d73ad34ac5c85d065863', UTC_TIMESTAMP(6), FALSE),
        (7, 'node services', '329c40b78090ee4901266563e4a66a744f9e582c6d610f5efa5c94edeb6365bb', UTC_TIMESTAMP(6), FALSE),
-       (8, 'jobs by principal', 'bb1344877de5001912de6ca67841f874e18b3b7790dcb43cfea6ee03c940b007', UTC_TIMESTAMP(6), FALSE);
+       (8, 'jobs by principal', 'bb1344877de5001912de6ca67841f874e18b3b7790dcb43cfea6ee03c940b007', UTC_TIMESTAMP(6), FALSE),
+       (9, 'breaker orders', '18a5c7821fa990ffc97b364c5fde8d4d38ce93298b68ed7353bbb563ed52e087', UTC_TIMESTAMP(6), FALSE);

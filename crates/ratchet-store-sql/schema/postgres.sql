@@ -380,6 +380,14 @@ CREATE TABLE scheduler_job_log (
     PRIMARY KEY (job_id, version, seq)
 );
 
+-- What people ordered about the circuit breakers of services, for all nodes. Rows stay: nodes see by the number what is new.
+CREATE TABLE scheduler_breaker (
+    service      text        NOT NULL PRIMARY KEY,
+    held_open    boolean     NOT NULL,
+    order_number bigint      NOT NULL,
+    ordered_at   timestamptz NOT NULL
+);
+
 -- Which steps of the schema this database has.
 CREATE TABLE ratchet_schema_version (
     version     integer     NOT NULL PRIMARY KEY,
@@ -395,4 +403,5 @@ VALUES (1, 'jobs', '59f5fd8e0b43538dc0a6c50378cf6047db8ed15b46aed5d4191ab6f5548f
        (4, 'archive', 'f7da77b234c81cb456af23e6665320dd7e4c2dd810a280637bac5c53b75dbf20', now(), FALSE),
        (5, 'permits', '95cd4937679f5b1928251b56b4fc11fb02a0265246e0d2cc96609f6b52da0892', now(), FALSE),
        (6, 'job log', 'f8a72c6cb544368a7d7f309e9f5cd03e9528c46a6cd47efe0efdd93fd954fa97', now(), FALSE),
-       (7, 'node services', 'ca263e2818e6acd1bdf0836e3ae9fc41bb7ecc1fe1aa39f4a925677e2d970675', now(), FALSE);
+       (7, 'node services', 'ca263e2818e6acd1bdf0836e3ae9fc41bb7ecc1fe1aa39f4a925677e2d970675', now(), FALSE),
+       (8, 'breaker orders', '29337c5fbdc50b6b4fe255a9cb797dcfaf333d41916f098f10337d15d344c9e6', now(), FALSE);

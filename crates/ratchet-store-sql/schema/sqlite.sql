@@ -371,6 +371,14 @@ CREATE TABLE scheduler_job_log (
     PRIMARY KEY (job_id, version, seq)
 ) WITHOUT ROWID;
 
+-- What people ordered about the circuit breakers of services, for all nodes. Rows stay: nodes see by the number what is new.
+CREATE TABLE scheduler_breaker (
+    service      TEXT    NOT NULL PRIMARY KEY,
+    held_open    INTEGER NOT NULL,
+    order_number INTEGER NOT NULL,
+    ordered_at   INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- Which steps of the schema this database has.
 CREATE TABLE ratchet_schema_version (
     version     INTEGER NOT NULL PRIMARY KEY,
@@ -388,4 +396,5 @@ VALUES (2, 'node vitals', 'b79197e1aa2bd6e6e418558e08711e8a684312bd6bcbbfa4c5656
        (5, 'archive', '6f0e53d56795ad4902012dbba82b8421e512a070df219891f76ebf29f2ef7512', 0, 0),
        (6, 'permits', '1fea7d2c407f470c8e6dd7ef7c86cb804c1c31ba5f4b024a1e73ee98c698ee7c', 0, 0),
        (7, 'job log', 'aa01e2294be4159d2a22b283cf09baad346cbc79c1931dea88a8745d738777cb', 0, 0),
-       (8, 'node services', 'bded4c9f2adc63d9952cfb8a5df16a5bc2ce5738d44af918a1802a83aa625e59', 0, 0);
+       (8, 'node services', 'bded4c9f2adc63d9952cfb8a5df16a5bc2ce5738d44af918a1802a83aa625e59', 0, 0),
+       (9, 'breaker orders', 'be559c9f28a6edc116a66ff69976604043b777a8b3aea468ed46212fdb80edfb', 0, 0);

@@ -39,6 +39,7 @@ mod waits;
 pub mod archive;
 pub mod archived;
 pub mod batches;
+pub mod breakers;
 pub mod cancel_children;
 pub mod claim;
 pub mod cluster;
@@ -80,6 +81,7 @@ const STATEMENTS: &[&[Stmt]] = &[
     archive::STATEMENTS,
     archived::STATEMENTS,
     batches::STATEMENTS,
+    breakers::STATEMENTS,
     cancel_children::STATEMENTS,
     claim::STATEMENTS,
     cluster::STATEMENTS,

@@ -77,6 +77,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "node services",
                 sql: include_str!("../migrations/sqlite/V008__node_services.sql"),
             },
+            Migration {
+                version: 9,
+                description: "breaker orders",
+                sql: include_str!("../migrations/sqlite/V009__breaker_orders.sql"),
+            },
         ],
         Dialect::Postgres => &[
             Migration { version: 1, description: "jobs", sql: include_str!("../migrations/postgres/V001__jobs.sql") },
@@ -109,6 +114,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 version: 7,
                 description: "node services",
                 sql: include_str!("../migrations/postgres/V007__node_services.sql"),
+            },
+            Migration {
+                version: 8,
+                description: "breaker orders",
+                sql: include_str!("../migrations/postgres/V008__breaker_orders.sql"),
             },
         ],
         Dialect::Mysql => &[
@@ -147,6 +157,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 version: 8,
                 description: "jobs by principal",
                 sql: include_str!("../migrations/mysql/V008__jobs_by_principal.sql"),
+            },
+            Migration {
+                version: 9,
+                description: "breaker orders",
+                sql: include_str!("../migrations/mysql/V009__breaker_orders.sql"),
             },
         ],
     }

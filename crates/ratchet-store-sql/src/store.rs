@@ -20,22 +20,22 @@ macro_rules! implement_store {
             };
             use $crate::__private::core::signal::Delivery;
             use $crate::__private::core::store::{
-                ArchiveRequest, ArchiveStore, Archived, BatchStore, CanceledChildren, ClusterStore, ControlStore,
-                DeadLetterStore, Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, Orphans,
-                Progress, PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore, RecurringStore, Replacement,
-                ResourceStore, RetriedAll, Running, SignalStore, StateCounts, SubmitOutcome, SubmitUnit, Submitted,
-                Swept, Transitioned, Turn, TurnStore, WaitingLane,
+                ArchiveRequest, ArchiveStore, Archived, BatchStore, BreakerStore, CanceledChildren, ClusterStore,
+                ControlStore, DeadLetterStore, Declared, Delivered, Expired, Fired, InsightStore, JobLogStore,
+                JobStore, Orphans, Progress, PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore, RecurringStore,
+                Replacement, ResourceStore, RetriedAll, Running, SignalStore, StateCounts, SubmitOutcome, SubmitUnit,
+                Submitted, Swept, Transitioned, Turn, TurnStore, WaitingLane,
             };
             use $crate::__private::core::{
-                AttemptRecord, Batch, BusinessKey, ClaimRequest, DeadLetter, DeadLetterFilter, ErrorKind, Fence,
-                Followed, IdempotencyKey, JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob,
-                NodeId, Principal, QueueName, ResourceLimit, ResourceName, ResourceRecord, Settlement, SignalKey,
-                SignalRecord, StoreError, Timestamp,
+                AttemptRecord, Batch, BreakerOrder, BusinessKey, ClaimRequest, DeadLetter, DeadLetterFilter, ErrorKind,
+                Fence, Followed, IdempotencyKey, JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace,
+                NewJob, NodeId, Principal, QueueName, ResourceLimit, ResourceName, ResourceRecord, ServiceName,
+                Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
             };
             use $crate::{
-                Intent, Transact as _, archive, archived, batches, cancel_children, cluster, control, dead_letters,
-                edges, fire, insight, job_log, lease, leave, listing, next_due, purge, query, queues, read, recurring,
-                resources, signals, submit, submit_plain, turn, work,
+                Intent, Transact as _, archive, archived, batches, breakers, cancel_children, cluster, control,
+                dead_letters, edges, fire, insight, job_log, lease, leave, listing, next_due, purge, query, queues,
+                read, recurring, resources, signals, submit, submit_plain, turn, work,
             };
 
             #[async_trait]
@@ -408,6 +408,23 @@ macro_rules! implement_store {
                     let attempts: Arc<[Fence]> = attempts.into();
                     let release = work!([attempts], |conn| resources::release_permits(conn, &attempts));
                     self.transact(Intent::Write, release).await
+                }
+            }
+
+            #[async_trait]
+            impl BreakerStore for $store {
+                async fn open_breaker(&self, service: &ServiceName) -> Result<bool, StoreError> {
+                    let service = service.clone();
+                    self.transact(Intent::Write, work!([service], |conn| breakers::open(conn, &service))).await
+                }
+
+                async fn reset_breaker(&self, service: &ServiceName) -> Result<bool, StoreError> {
+                    let service = service.clone();
+                    self.transact(Intent::Write, work!([service], |conn| breakers::reset(conn, &service))).await
+                }
+
+                async fn breaker_orders(&self) -> Result<Vec<BreakerOrder>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| breakers::orders(conn))).await
                 }
             }
 

@@ -64,7 +64,7 @@
 //! | run handlers on a runtime of their own | [`ExecutorProvider`] |
 //! | write into a job's log, and read it | [`JobContext::log`], [`Client::job_log`], [`JobLogs`], [`JobLogSink`] |
 //! | follow a trace into a job and out of it | [`Enqueue::trace_context`], [`JobContext::trace_context`], [`TraceCapture`] |
-//! | leave a service alone while it fails | `#[job(service = "…")]`, [`BreakerConfig`], [`Ratchet::services`] |
+//! | leave a service alone while it fails | `#[job(service = "…")]`, [`BreakerConfig`], [`Ratchet::services`], [`Client::open_breaker`] |
 //! | know whether a node is well | [`Ratchet::health`], [`HealthProbe`] |
 //! | watch figures | [`metrics`], [`MetricsCollector`], the feature `prometheus` |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ResilienceStrategy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
@@ -151,12 +151,15 @@ pub use ratchet_engine::StepOptions;
 pub use ratchet_engine::SubmitError;
 
 // Seeing how it goes.
+pub use ratchet_core::BreakerRecord;
+pub use ratchet_core::NodeBreaker;
 pub use ratchet_core::explain::Explanation;
 pub use ratchet_core::explain::Reason;
 pub use ratchet_core::insight::Depth;
 pub use ratchet_core::insight::Percentiles;
 pub use ratchet_core::insight::QueueHealth;
 pub use ratchet_core::insight::Recent;
+pub use ratchet_engine::BreakerOrdered;
 
 // Saying who may do what.
 pub use ratchet_engine::Action;
@@ -319,6 +322,7 @@ pub use ratchet_core::QueueName;
 pub use ratchet_core::ResourceLimit;
 pub use ratchet_core::ResourceName;
 pub use ratchet_core::ResourceRecord;
+pub use ratchet_core::ServiceName;
 pub use ratchet_core::StoreError;
 pub use ratchet_core::Tag;
 /// A point in time, as jobs know it: UTC, stored with microsecond precision.

@@ -4,6 +4,7 @@
 
 mod archive;
 mod batches;
+mod breakers;
 mod cluster;
 mod control;
 mod insight;
@@ -443,6 +444,18 @@ flaws! {
     CodeBeatsHand,
     /// Removes no limit.
     KeepsLimits,
+
+    // Circuit breakers.
+    /// Says of every order that it changed something.
+    AlwaysSaysOpened,
+    /// Forgets a breaker that was reset.
+    ForgetsResets,
+    /// Takes every order for the first.
+    CountsNoOrders,
+    /// Takes an order that is given again for a new one.
+    RepeatsOrders,
+    /// Gives every order about all services that it knows.
+    MixesServices,
 
     // Looking at queues.
     /// Misses the last lane.

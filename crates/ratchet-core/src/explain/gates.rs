@@ -1,15 +1,12 @@
 //! What lets jobs pass, and where they could run.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use super::{Here, Reason};
 use crate::error::StoreError;
 use crate::id::NodeId;
 use crate::name::{Kind, QueueName, ResourceName};
-use crate::node::{NodeRecord, NodeVitals};
+use crate::node::{NodeInfo, NodeRecord, NodeVitals};
 use crate::resource::ResourceRecord;
 use crate::service::ServiceStand;
 use crate::store::Store;
@@ -62,17 +59,6 @@ impl Standing {
     }
 }
 
-/// What a node says of itself, as far as it matters here.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct NodeInfo {
-    kinds: Vec<String>,
-    queues: Vec<String>,
-    slots: u64,
-    /// What its kinds call, where that is not the kind itself.
-    services: BTreeMap<String, String>,
-}
-
 /// A node that could run a job.
 pub(super) struct Serving {
     node: NodeId,
@@ -94,7 +80,7 @@ struct Living {
 impl Living {
     fn of(node: NodeRecord, here: &Here) -> Self {
         let fresh = here.node.as_ref().filter(|(id, _)| *id == node.id).map(|(_, vitals)| vitals.clone());
-        Self { id: node.id, info: node.info.decode().unwrap_or_default(), vitals: fresh.unwrap_or(node.vitals) }
+        Self { id: node.id, info: NodeInfo::of(&node), vitals: fresh.unwrap_or(node.vitals) }
     }
 
     /// What it has to do with a job of this kind and queue; `None` if it could not run it.
@@ -103,7 +89,7 @@ impl Living {
         let does =
             info.kinds.iter().any(|one| one == kind.as_str()) && info.queues.iter().any(|one| one == queue.as_str());
         does.then(|| {
-            let service = info.services.get(kind.as_str()).cloned().unwrap_or_else(|| kind.to_string());
+            let service = info.service_of(kind.as_str()).to_owned();
             let stand = vitals.services.stand(&service);
             Serving { node: *id, slots: info.slots, running: u64::from(vitals.running), service, stand }
         })

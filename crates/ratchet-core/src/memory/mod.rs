@@ -5,6 +5,7 @@
 
 mod archive;
 mod batches;
+mod breakers;
 mod cluster;
 mod control;
 mod dead_letters;
@@ -29,13 +30,14 @@ use jiff::Timestamp;
 use self::archive::ArchivedJob;
 use self::resources::Limit;
 use crate::batch::Batch;
+use crate::breaker_order::BreakerOrder;
 use crate::claim::Fence;
 use crate::clock::{Clock, ManualClock, later};
 use crate::error::StoreError;
 use crate::flow::Edge;
 use crate::id::{JobId, NodeId};
 use crate::job_log::{LogLine, LogPlace};
-use crate::name::{BusinessKey, IdempotencyKey, QueueName, ResourceName, SignalKey};
+use crate::name::{BusinessKey, IdempotencyKey, QueueName, ResourceName, ServiceName, SignalKey};
 use crate::node::NodeRecord;
 use crate::record::{AttemptRecord, JobRecord};
 use crate::recurring::{ArchiveReason, RecurringRecord};
@@ -91,6 +93,7 @@ struct Tables {
     resources: BTreeMap<ResourceName, Limit>,
     /// By attempt.
     permits: BTreeMap<Fence, ResourceName>,
+    breaker_orders: BTreeMap<ServiceName, BreakerOrder>,
     log: BTreeMap<(JobId, LogPlace), LogLine>,
     /// Jobs that stay when they have ended, because somebody waits for them.
     kept: BTreeSet<JobId>,

@@ -5,6 +5,7 @@
 
 mod archive;
 mod batches;
+mod breakers;
 mod cluster;
 mod control;
 mod dead_letters;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 pub use archive::{ArchiveRequest, ArchiveStore, Archived};
 pub use batches::{BatchStore, CanceledChildren};
+pub use breakers::BreakerStore;
 pub use cluster::{ClusterStore, Orphans, Progress, PulseStore, Running};
 pub use control::{ControlStore, Replacement, Transitioned};
 pub use dead_letters::{DeadLetterStore, LETTERS_LOOKED_AT_MAX, RetriedAll};
@@ -52,6 +54,7 @@ pub trait Store:
     + ArchiveStore
     + DeadLetterStore
     + ResourceStore
+    + BreakerStore
     + InsightStore
     + JobLogStore
     + std::fmt::Debug

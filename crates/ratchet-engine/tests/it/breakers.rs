@@ -17,7 +17,7 @@ use crate::support::{Play, Stage, event, eventually, memory, quick};
 
 /// A service that is down or up, and counts who calls it.
 #[derive(Debug, Clone, Default)]
-struct Payments(Arc<PaymentsInner>);
+pub(crate) struct Payments(Arc<PaymentsInner>);
 
 #[derive(Debug, Default)]
 struct PaymentsInner {
@@ -27,13 +27,20 @@ struct PaymentsInner {
 }
 
 impl Payments {
-    fn calls(&self) -> usize {
+    /// A service that answers.
+    pub(crate) fn up() -> Self {
+        let payments = Self::default();
+        payments.0.up.store(true, Ordering::SeqCst);
+        payments
+    }
+
+    pub(crate) fn calls(&self) -> usize {
         self.0.calls.load(Ordering::SeqCst)
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Charge;
+pub(crate) struct Charge;
 
 impl Job for Charge {
     const KIND: &'static str = "charge";
@@ -60,7 +67,7 @@ impl Job for Charge {
 const BREAKER: BreakerConfig = BreakerConfig::FAST;
 const OPEN_FOR: Duration = Duration::from_millis(400);
 
-fn node(payments: &Payments, stage: &Stage) -> RatchetBuilder {
+pub(crate) fn node(payments: &Payments, stage: &Stage) -> RatchetBuilder {
     quick(stage)
         .store(memory())
         .queue("default", 20)
@@ -183,12 +190,12 @@ async fn by_hand_it_stays_open_until_it_is_reset() {
     let (payments, stage) = (Payments::default(), Stage::default());
     payments.0.up.store(true, Ordering::SeqCst);
     let ratchet = node(&payments, &stage).start().await.unwrap();
-    ratchet.open_breaker("payments");
+    ratchet.open_breaker_here("payments");
     let charge = ratchet.enqueue(Charge).submit().await.unwrap();
     tokio::time::sleep(OPEN_FOR * 2).await;
     assert_eq!((payments.calls(), charge.record().await.unwrap().state), (0, JobState::Pending));
     let begun = Instant::now();
-    ratchet.reset_breaker("payments");
+    ratchet.reset_breaker_here("payments");
     charge.result().await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(2), "a reset wakes the node: {:?}", begun.elapsed());
 }
@@ -200,14 +207,14 @@ async fn a_breaker_that_is_open_on_every_node_is_the_reason_wherever_one_asks() 
     let client = Ratchet::client(store.clone());
     let one = node(&payments, &stage).store(store.clone()).start().await.unwrap();
     let other = node(&payments, &stage).store(store).start().await.unwrap();
-    one.open_breaker("payments");
-    other.open_breaker("payments");
+    one.open_breaker_here("payments");
+    other.open_breaker_here("payments");
     let charge = client.enqueue(Charge).submit().await.unwrap();
     let breaker = [Reason::Breaker { service: "payments".to_owned(), nodes: 2, until: None }];
     let reasons = async || client.explain(charge.id()).await.unwrap().unwrap().reasons;
     eventually("both nodes have told of it", async || reasons().await == breaker).await;
     assert_eq!(one.explain(charge.id()).await.unwrap().unwrap().reasons, breaker);
-    other.reset_breaker("payments");
+    other.reset_breaker_here("payments");
     charge.result().await.unwrap();
     assert_eq!(state_of(&one, "payments"), Some(BreakerState::Open), "the other one ran it");
 }
@@ -216,8 +223,8 @@ async fn a_breaker_that_is_open_on_every_node_is_the_reason_wherever_one_asks() 
 async fn a_node_whose_every_service_is_open_does_not_spin() {
     let (payments, stage) = (Payments::default(), Stage::default());
     let ratchet = node(&payments, &stage).start().await.unwrap();
-    ratchet.open_breaker("payments");
-    ratchet.open_breaker("play");
+    ratchet.open_breaker_here("payments");
+    ratchet.open_breaker_here("play");
     ratchet.enqueue(Charge).submit().await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     let turns = ratchet.stats().turns;

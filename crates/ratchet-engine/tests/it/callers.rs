@@ -5,7 +5,8 @@ use std::time::Duration;
 use ratchet_core::page::JobFilter;
 use ratchet_core::recurring::RecurringFilter;
 use ratchet_core::{
-    DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, MemoryStore, Principal, QueueName, StoreError,
+    DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, MemoryStore, Principal, QueueName, ServiceName,
+    StoreError,
 };
 use ratchet_engine::{
     Action, Authorizer, Client, JobExt as _, OwnJobs, Scope, SignalError, SubmitError, Target, new_job_id, result,
@@ -186,7 +187,7 @@ async fn what_a_caller_may_read_but_not_change_is_denied_by_name() {
     let job = application.enqueue(work()).delay(later()).await_signal("key", None).submit().await.unwrap().id();
     let batch = application.batch().open().await.unwrap().handle().id();
     let schedule = application.schedule(work()).every(later()).create().await.unwrap().id();
-    let queue = QueueName::default();
+    let (queue, service) = (QueueName::default(), ServiceName::new("payments").unwrap());
     let before = application.list(&JobFilter::default(), None, 100).await.unwrap();
     assert_eq!(alice.find(job).await.unwrap().map(|job| job.id), Some(job));
     assert_denied(alice.cancel(job).await, Action::Cancel);
@@ -206,6 +207,8 @@ async fn what_a_caller_may_read_but_not_change_is_denied_by_name() {
     assert_denied(alice.cancel_schedule(schedule).await, Action::Cancel);
     assert_denied(alice.pause_queue(&queue).await, Action::Pause);
     assert_denied(alice.resume_queue(&queue).await, Action::Resume);
+    assert_denied(alice.open_breaker(&service).await, Action::Pause);
+    assert_denied(alice.reset_breaker(&service).await, Action::Resume);
     assert_denied(alice.retry_all(&DeadLetterFilter::default(), 10).await, Action::Retry);
     assert_denied(alice.archive(JobState::Succeeded, later()).await, Action::Archive);
     assert_denied(alice.purge_dead_letters(later()).await, Action::Archive);
@@ -223,6 +226,7 @@ async fn what_a_caller_may_read_but_not_change_is_denied_by_name() {
     assert_eq!(application.list(&JobFilter::default(), None, 100).await.unwrap(), before, "and nothing has changed");
     assert_eq!(application.schedules(&RecurringFilter::default(), None, 10).await.unwrap().items.len(), 1);
     assert!(!application.queues().await.unwrap().iter().any(|queue| queue.paused));
+    assert_eq!(application.breakers().await.unwrap(), []);
     assert!(application.cancel(job).await.unwrap(), "the application itself is not restricted");
 }
 
@@ -366,6 +370,7 @@ async fn what_is_nobodys_own_is_for_operators() {
     assert_denied(alice.nodes().await, Action::Read);
     assert_denied(alice.queue_health().await, Action::Read);
     assert_denied(alice.resources().await, Action::Read);
+    assert_denied(alice.breakers().await, Action::Read);
     let limit = ratchet_core::ResourceLimit::new("printer", 1).unwrap();
     assert_denied(alice.set_resource_limit(&limit).await, Action::Limit);
     assert_denied(alice.remove_resource_limit(&limit.name).await, Action::Limit);

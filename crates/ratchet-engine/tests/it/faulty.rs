@@ -52,6 +52,8 @@ pub(crate) struct Faulty {
     /// Submits that begin while this is set never return.
     pub(crate) hold_submits: Arc<AtomicBool>,
     pub(crate) submit_held: Arc<tokio::sync::Notify>,
+    /// How many times orders about breakers can still be read.
+    pub(crate) order_reads: Arc<AtomicUsize>,
 }
 
 impl std::fmt::Debug for Faulty {
@@ -76,6 +78,7 @@ impl Faulty {
             submit_gate: None,
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
+            order_reads: Arc::new(AtomicUsize::new(usize::MAX)),
         }
     }
 
@@ -338,6 +341,21 @@ delegated!(ResourceStore {
     fn resources() -> Vec<ResourceRecord>;
     fn release_permits(attempts: &[Fence]) -> ();
 });
+
+#[async_trait]
+impl BreakerStore for Faulty {
+    async fn open_breaker(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.inner.open_breaker(service).await
+    }
+    async fn reset_breaker(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.inner.reset_breaker(service).await
+    }
+    async fn breaker_orders(&self) -> Result<Vec<BreakerOrder>, StoreError> {
+        self.panics.look("breaker_orders");
+        let left = self.order_reads.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if left.is_ok() { self.inner.breaker_orders().await } else { Err(down()) }
+    }
+}
 
 #[async_trait]
 impl ClusterStore for Faulty {

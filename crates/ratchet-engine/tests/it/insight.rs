@@ -54,11 +54,11 @@ async fn depths_and_ages_are_told_until_the_queue_is_empty() {
 async fn a_node_knows_that_its_breaker_is_the_reason() {
     let stage = Stage::default();
     let ratchet = quick(&stage).store(memory()).start().await.unwrap();
-    ratchet.open_breaker("play");
+    ratchet.open_breaker_here("play");
     let job = ratchet.enqueue(Play::Return("at last".into())).submit().await.unwrap();
     let reasons = ratchet.explain(job.id()).await.unwrap().unwrap().reasons;
     assert_eq!(reasons, [Reason::Breaker { service: "play".to_owned(), nodes: 1, until: None }]);
-    ratchet.reset_breaker("play");
+    ratchet.reset_breaker_here("play");
     job.result().await.unwrap();
     let reasons = ratchet.explain(job.id()).await.unwrap().unwrap().reasons;
     assert_eq!(reasons[0].to_string(), "it has ended: SUCCEEDED");

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod batches;
+mod breaker_orders;
 mod breakers;
 mod callbacks;
 mod callers;

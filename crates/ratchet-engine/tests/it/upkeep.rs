@@ -16,11 +16,13 @@ async fn a_panic_ends_no_loop() {
     let store = Faulty::new(memory());
     store.panics.once(&["orphans", "next_fire", "expire", "canceling_batches"]);
     let ratchet = quick(&Stage::default()).store(store.clone()).start().await.unwrap();
+    // Not before: a node reads these before it starts.
+    store.panics.once(&["breaker_orders"]);
     eventually("the panics", async || store.panics.are_over()).await;
     let begun = ratchet.store().database_time().await.unwrap();
     eventually("a success of every loop", async || {
         let last = ratchet.stats().last_success;
-        let all = [last.turn, last.heartbeat, last.rescue, last.schedules, last.signals, last.batches];
+        let all = [last.turn, last.heartbeat, last.rescue, last.schedules, last.signals, last.batches, last.breakers];
         all.iter().all(|last| last.is_some_and(|last| last > begun))
     })
     .await;

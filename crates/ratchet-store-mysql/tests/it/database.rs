@@ -77,7 +77,7 @@ const EMPTY: &str = "DELETE FROM scheduler_job; DELETE FROM scheduler_job_queue;
      DELETE FROM scheduler_workflow_condition; DELETE FROM scheduler_batch; DELETE FROM scheduler_signal_wait; \
      DELETE FROM scheduler_signal; DELETE FROM scheduler_recurring_job; DELETE FROM scheduler_recurring_job_archive; \
      DELETE FROM scheduler_job_archive; DELETE FROM scheduler_job_archive_tag; \
-     DELETE FROM scheduler_job_log";
+     DELETE FROM scheduler_job_log; DELETE FROM scheduler_breaker";
 
 fn server() -> MySqlConnectOptions {
     MySqlConnectOptions::from_str(&ratchet_testdb::mysql_url().unwrap()).unwrap().disable_statement_logging()
