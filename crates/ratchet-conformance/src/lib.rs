@@ -25,6 +25,8 @@
 
 pub mod broken;
 pub mod coordinator;
+pub mod cost;
+pub mod scene;
 
 mod bench;
 mod branches;

@@ -1,73 +1,31 @@
 //! Completing in a caller's transaction that does not see what was committed since it began.
 
-use std::time::Duration;
-
-use ratchet_core::recurring::NewRecurring;
-use ratchet_core::schedule::{Every, MisfirePolicy, OverlapPolicy, Schedule};
-use ratchet_core::store::{JobStore as _, RecurringStore as _, TurnStore as _};
-use ratchet_core::{Claim, JobId, JobState};
-use ratchet_store_mysql::MysqlStore;
+use ratchet_conformance::scene::Queueing;
+use ratchet_conformance::{Bench, Fixture};
+use ratchet_core::JobState;
 use ratchet_store_mysql::sqlx::{self, AssertSqlSafe};
 use ratchet_store_sql::settle;
 
 use super::database::TestDatabase;
 
-/// A schedule whose fires wait for each other, and the first of them, which runs.
-async fn running(store: &MysqlStore) -> (JobId, Claim) {
-    let job = super::job(1);
-    let (now, _) = store.due_recurring(1).await.unwrap();
-    let schedule = Schedule::Every(Every::new(Duration::from_mins(10), now).unwrap());
-    let new = NewRecurring {
-        id: job.id,
-        spec: job.spec,
-        on_success: None,
-        on_failure: None,
-        next_fire: schedule.next_after(now),
-        schedule,
-        misfire: MisfirePolicy::default(),
-        overlap: OverlapPolicy::Queue,
-        business_key: None,
-        declared: false,
-    };
-    store.create_recurring(&NewRecurring { next_fire: Some(now), ..new.clone() }).await.unwrap();
-    fire(store, new.id).await;
-    let node = super::register(store).await;
-    let claim = store.turn(&[], Some(&super::request(node, &["work"], 10))).await.unwrap().claimed.remove(0);
-    (new.id, claim)
-}
-
-/// Fires a schedule for its next instant, and says which job that is.
-async fn fire(store: &MysqlStore, id: JobId) -> JobId {
-    let one = store.find_recurring(&[id]).await.unwrap().remove(0);
-    let firing = one.firing(one.next_fire.unwrap()).unwrap();
-    store.fire_recurring(std::slice::from_ref(&firing)).await.unwrap();
-    firing.jobs[0].id
-}
-
-async fn state(store: &MysqlStore, id: JobId) -> JobState {
-    store.find(&[id]).await.unwrap()[0].state
-}
-
 #[test]
 fn a_completion_sees_who_has_begun_to_wait_for_it_since_its_transaction_began() {
     super::run(async {
-        let database = TestDatabase::fresh().await;
-        let store = database.store().await;
         for isolation in ["REPEATABLE READ", "READ COMMITTED"] {
-            database.execute("DELETE FROM scheduler_recurring_job").await;
-            let (schedule, claim) = running(&store).await;
+            let database = TestDatabase::fresh().await;
             let mut conn = database.connect().await;
+            let scene = Queueing::new(Bench::new(Fixture::new(database.store().await, database)).await).await;
             let begin = format!(
                 "SET TRANSACTION ISOLATION LEVEL {isolation}; START TRANSACTION; \
                  SELECT COUNT(*) FROM scheduler_workflow_condition"
             );
             sqlx::raw_sql(AssertSqlSafe(begin)).execute(&mut conn).await.unwrap();
-            let second = fire(&store, schedule).await;
-            assert_eq!(state(&store, second).await, JobState::Waiting);
-            settle::settle(&mut ratchet_store_mysql::conn(&mut conn), &[super::success(&claim)]).await.unwrap();
+            let second = scene.fire().await;
+            assert_eq!(scene.state(second).await, JobState::Waiting);
+            let success = [super::success(&scene.running)];
+            settle::settle(&mut ratchet_store_mysql::conn(&mut conn), &success).await.unwrap();
             sqlx::raw_sql("COMMIT").execute(&mut conn).await.unwrap();
-            assert_eq!(state(&store, second).await, JobState::Pending, "{isolation}");
-            database.execute("DELETE FROM scheduler_job; DELETE FROM scheduler_job_queue").await;
+            assert_eq!(scene.state(second).await, JobState::Pending, "{isolation}");
         }
     });
 }

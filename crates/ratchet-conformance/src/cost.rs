@@ -1,0 +1,137 @@
+//! What a child of a batch costs beside a job that belongs to nothing: for stores that count what they spend.
+
+use std::ops::{Add, Sub};
+
+use ratchet_core::batch::{BATCH_KIND, NewBatch, tie_child};
+use ratchet_core::store::SubmitUnit;
+use ratchet_core::{JobId, Settlement};
+
+use crate::bench::{Bench, new_job, success, works};
+
+/// Jobs of a round.
+pub const JOBS: u32 = 2_000;
+const CHUNK: usize = 500;
+const ROUNDS_MIN: usize = 4;
+const ROUNDS_MAX: usize = 12;
+
+/// What a store has spent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spent {
+    /// Statements that it has sent.
+    pub statements: u64,
+    /// Bytes that the database has written to its log.
+    pub log_bytes: u64,
+}
+
+impl Add for Spent {
+    type Output = Self;
+    fn add(self, more: Self) -> Self {
+        Self { statements: self.statements + more.statements, log_bytes: self.log_bytes + more.log_bytes }
+    }
+}
+
+impl Sub for Spent {
+    type Output = Self;
+    fn sub(self, before: Self) -> Self {
+        Self { statements: self.statements - before.statements, log_bytes: self.log_bytes - before.log_bytes }
+    }
+}
+
+/// Whether jobs belong to a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Belonging {
+    /// To nothing.
+    Plain,
+    /// To a batch, which is part of what they cost.
+    Child,
+}
+
+/// The least that rounds of plain jobs and of children cost, and whether that is about the same.
+///
+/// For servers: others write there too, and now and then more is logged than what was asked for. Both only ever add, so that
+/// more rounds come nearer to what it costs; a quiet server needs few. The first round warms up.
+pub async fn a_child_costs_about_as_much_as_a_plain_job(bench: &Bench, mut spent: impl AsyncFnMut() -> Spent) {
+    let (mut plain, mut child) = (None, None);
+    for round in 0..ROUNDS_MAX {
+        for (belonging, least) in [(Belonging::Plain, &mut plain), (Belonging::Child, &mut child)] {
+            let cost = of_a_round(bench, belonging, &mut spent).await;
+            if round > 0 {
+                *least = Some(least.map_or(cost, |least: Spent| Spent {
+                    statements: least.statements.min(cost.statements),
+                    log_bytes: least.log_bytes.min(cost.log_bytes),
+                }));
+            }
+        }
+        if round + 1 >= ROUNDS_MIN
+            && let (Some(plain), Some(child)) = (plain, child)
+            && is_about(plain.log_bytes, child.log_bytes)
+        {
+            break;
+        }
+    }
+    compare(plain.unwrap(), child.unwrap(), 1);
+}
+
+/// Panics unless children have cost about as much as plain jobs, over so many rounds of each.
+pub fn compare(plain: Spent, child: Spent, rounds: u32) {
+    let each = |amount: u64| format!("{:.4}", to_float(amount) / f64::from(rounds * JOBS));
+    println!("statements per plain job {}, per child {}", each(plain.statements), each(child.statements));
+    println!("bytes of log per plain job {}, per child {}", each(plain.log_bytes), each(child.log_bytes));
+    assert!(is_about(plain.statements, child.statements), "{plain:?}, {child:?}");
+    assert!(is_about(plain.log_bytes, child.log_bytes), "{plain:?}, {child:?}");
+}
+
+fn is_about(plain: u64, child: u64) -> bool {
+    to_float(child) <= 1.3 * to_float(plain)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some millions")]
+fn to_float(amount: u64) -> f64 {
+    amount as f64
+}
+
+/// What it costs to submit jobs, a chunk at a time, and to claim and settle them, a hundred in a turn. How much was spent is
+/// asked for after every call.
+pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl AsyncFnMut() -> Spent) -> Spent {
+    let before = spent().await;
+    let batch = match belonging {
+        Belonging::Plain => None,
+        Belonging::Child => Some(open_batch(bench).await),
+    };
+    let mut jobs = works(JOBS as usize);
+    for chunk in jobs.chunks_mut(CHUNK) {
+        if let Some(batch) = batch {
+            for child in chunk.iter_mut() {
+                tie_child(batch, child).unwrap();
+            }
+            bench.store.extend_batch(batch, chunk).await.unwrap();
+        } else {
+            bench.store.submit(&[SubmitUnit::of(chunk.to_vec())]).await.unwrap().remove(0).unwrap();
+        }
+        spent().await;
+    }
+    let mut ended: Vec<Settlement> = Vec::new();
+    loop {
+        let turn = bench.turn(&ended, Some(&bench.request())).await;
+        spent().await;
+        if turn.claimed.is_empty() {
+            break;
+        }
+        ended = turn.claimed.iter().map(success).collect();
+    }
+    let Some(batch) = batch else { return spent().await - before };
+    bench.store.seal_batch(batch).await.unwrap();
+    let after = spent().await;
+    let counts = bench.store.find_batches(&[batch]).await.unwrap().remove(0).counts;
+    assert_eq!((counts.total, counts.succeeded), (u64::from(JOBS), u64::from(JOBS)));
+    after - before
+}
+
+async fn open_batch(bench: &Bench) -> JobId {
+    let parent = new_job(BATCH_KIND);
+    let batch = NewBatch { id: parent.id, sealed: false, hook: None };
+    let id = batch.id;
+    let unit = SubmitUnit::of(vec![parent]).with_batch(batch, Vec::new()).unwrap();
+    bench.store.submit(&[unit]).await.unwrap().remove(0).unwrap();
+    id
+}
