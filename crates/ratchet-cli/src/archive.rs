@@ -5,8 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::JobState;
+use ratchet_core::limits;
 use serde::Serialize;
 
+use crate::counts::counted;
 use crate::exit::Exit;
 use crate::session::Session;
 use crate::times;
@@ -22,7 +24,7 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct Running {
     /// Only jobs that ended longer ago than this, such as 90d
-    #[arg(long, value_name = "TIME", value_parser = times::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = times::parse)]
     older_than: Duration,
     /// Only jobs that ended so: succeeded, failed, canceled; all three by default
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = ended)]
@@ -32,13 +34,13 @@ pub(crate) struct Running {
 #[derive(Args)]
 pub(crate) struct Purge {
     /// Only jobs that were archived longer ago than this, such as 365d
-    #[arg(long, value_name = "TIME", value_parser = times::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = times::parse)]
     older_than: Duration,
 }
 
 fn ended(text: &str) -> Result<JobState, String> {
     let state: JobState = text.parse().map_err(|error: ratchet::InvalidInput| error.to_string())?;
-    if state.is_terminal() { Ok(state) } else { Err(format!("{state} jobs are live, and are never archived")) }
+    limits::check_ended(state).map(|()| state).map_err(|error| error.to_string())
 }
 
 #[derive(Serialize)]
@@ -61,11 +63,14 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
             for state in states {
                 archived += client.archive(state, older_than).await?;
             }
-            session.output.show(&Archived { archived }, |done| format!("archived {} jobs", done.archived))?;
+            session
+                .output
+                .show(&Archived { archived }, |done| format!("archived {}", counted(done.archived, "job", "jobs")))?;
         }
         Command::Purge(Purge { older_than }) => {
             let purged = client.purge_archive(older_than).await?;
-            session.output.show(&Purged { purged }, |done| format!("deleted {} archived jobs", done.purged))?;
+            let text = |done: &Purged| format!("deleted {}", counted(done.purged, "archived job", "archived jobs"));
+            session.output.show(&Purged { purged }, text)?;
         }
     }
     Ok(Exit::Done)

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use ratchet::{Batch, BatchProgress, Client, ErrorKind, JobCursor, JobId};
 use serde::Serialize;
 
+use crate::counts::counted;
 use crate::exit::Exit;
 use crate::output::{details, table};
 use crate::paging::{Pages, more};
@@ -45,9 +46,9 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
             }
             let canceled = client.cancel_batch(which.id).await?;
             let answer = Canceled { id: which.id, canceled };
-            session
-                .output
-                .show(&answer, |answer| format!("cancelled {} children of {}", answer.canceled, answer.id))?;
+            session.output.show(&answer, |answer| {
+                format!("cancelled {} of {}", counted(answer.canceled, "child", "children"), answer.id)
+            })?;
             Ok(Exit::Done)
         }
         Command::Seal(which) => match client.seal_batch(which.id).await {
@@ -118,7 +119,7 @@ fn standing(batch: &Batch) -> String {
     let state = batch.state.to_string();
     match (batch.canceling, batch.refusal()) {
         (true, _) => format!("{state}, cancelling children"),
-        (false, None) => format!("open, {} children so far", batch.counts.total),
+        (false, None) => format!("open, {} so far", counted(batch.counts.total, "child", "children")),
         (false, Some(_)) => state,
     }
 }

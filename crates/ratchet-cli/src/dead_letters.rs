@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::{
-    Client, DeadLetter, DeadLetterFilter, DeadLetterGroups, ErrorKind, Fingerprint, JobCursor, JobId, RetriedAll,
-    Timestamp,
+    Client, DeadLetter, DeadLetterFilter, DeadLetterGroups, ErrorKind, Fingerprint, HeldKey, JobCursor, JobId,
+    RetriedAll, Timestamp,
 };
 use serde::Serialize;
 
+use crate::counts::counted;
 use crate::exit::Exit;
 use crate::jobs::Narrow;
 use crate::output::table;
@@ -26,7 +27,7 @@ pub(crate) enum Command {
     Groups(Narrow),
     /// Give many dead letters a new life at once: all of them, or none
     Retry(Retrying),
-    /// Take old dead letters out of the queue; they go to the archive
+    /// Take old dead letters out of the queue: they go to the archive, where they can be looked at but not retried
     Purge(Purge),
 }
 
@@ -38,22 +39,47 @@ pub(crate) struct Listing {
     pages: Pages,
 }
 
+/// Which dead letters.
 #[derive(Args)]
-pub(crate) struct Retrying {
+pub(crate) struct Letters {
     #[command(flatten)]
     jobs: Narrow,
     /// Only those that failed for this reason; `groups` shows the fingerprints
     #[arg(long)]
     fingerprint: Option<Fingerprint>,
+    /// But not these jobs; several with commas in between
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    except: Vec<JobId>,
+}
+
+impl Letters {
+    fn into_filter(self) -> DeadLetterFilter {
+        let Self { jobs, fingerprint, except } = self;
+        DeadLetterFilter { jobs: jobs.into_filter(), fingerprint, except: except.into_iter().collect() }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Retrying {
+    #[command(flatten)]
+    letters: Letters,
+    /// Leave out those whose business key another job holds, instead of retrying none
+    #[arg(long)]
+    skip_held: bool,
     /// At most so many, the newest first
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 }
 
 #[derive(Args)]
 pub(crate) struct Purge {
+    #[command(flatten)]
+    letters: Letters,
+    /// Only say how many would go; those that a live job hangs on stay all the same
+    #[arg(long)]
+    dry_run: bool,
     /// Only those that failed longer ago than this, such as 30d
-    #[arg(long, value_name = "TIME", value_parser = times::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = times::parse)]
     older_than: Duration,
 }
 
@@ -68,17 +94,8 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
             Ok(Exit::Done)
         }
         Command::Retry(retrying) => retry(session, &client, retrying).await,
-        Command::Purge(Purge { older_than }) => {
-            let purged = client.purge_dead_letters(older_than).await?;
-            session.output.show(&Purged { purged }, |done| format!("archived {} dead letters", done.purged))?;
-            Ok(Exit::Done)
-        }
+        Command::Purge(purge) => self::purge(session, &client, purge).await,
     }
-}
-
-#[derive(Serialize)]
-struct Purged {
-    purged: u64,
 }
 
 #[derive(Serialize)]
@@ -126,29 +143,71 @@ struct Done {
     retried: u64,
     revived: u64,
     passed_over: u64,
+    /// Those that were left out because of their business keys.
+    held: Vec<HeldKey>,
 }
 
 async fn retry(session: &Session, client: &Client, retrying: Retrying) -> Result<Exit> {
-    let Retrying { jobs, fingerprint, limit } = retrying;
-    let filter = DeadLetterFilter { jobs: jobs.into_filter(), fingerprint };
-    let RetriedAll { count, revived, passed_over, .. } = match client.retry_all(&filter, limit.into()).await {
+    let Retrying { letters, skip_held, limit } = retrying;
+    let mut filter = letters.into_filter();
+    let mut held = Vec::new();
+    // Letters that are left out are not named again, so this ends.
+    let retried = loop {
+        match client.retry_all(&filter, limit.into()).await {
+            Err(error) if skip_held && !error.held().is_empty() => {
+                filter.except.extend(error.held().iter().map(|held| held.job));
+                held.extend_from_slice(error.held());
+            }
+            retried => break retried,
+        }
+    };
+    let RetriedAll { count, revived, passed_over, .. } = match retried {
         Ok(retried) => retried,
         Err(error) if matches!(error.kind(), ErrorKind::Duplicate { .. } | ErrorKind::Conflict) => {
             eprintln!("error: none was retried: {error}");
+            if !error.held().is_empty() {
+                eprintln!("  --skip-held retries the others");
+            }
             return Ok(Exit::Refused);
         }
         Err(error) => return Err(error.into()),
     };
-    session.output.show(&Done { retried: count, revived, passed_over }, |done| {
-        let mut text = format!("{} dead letters will be tried again", done.retried);
-        if done.revived > 0 {
-            write!(text, ", {} jobs wait for them again", done.revived).expect("a text takes everything");
-        }
-        if done.passed_over > 0 {
-            let passed_over = done.passed_over;
-            write!(text, "; {passed_over} cannot be and were passed over").expect("a text takes everything");
-        }
-        text
+    session.output.show(&Done { retried: count, revived, passed_over, held }, retried_text)?;
+    Ok(Exit::Done)
+}
+
+fn retried_text(done: &Done) -> String {
+    let mut text = format!("{} will be tried again", counted(done.retried, "dead letter", "dead letters"));
+    if done.revived > 0 {
+        let _ = write!(text, ", {} for them again", counted(done.revived, "job waits", "jobs wait"));
+    }
+    if done.passed_over > 0 {
+        let _ = write!(text, "; {} passed over: they cannot be", counted(done.passed_over, "was", "were"));
+    }
+    for held in &done.held {
+        let _ = write!(text, "\nleft out: {held}");
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct Purged {
+    /// How many went, or would go.
+    purged: u64,
+    dry_run: bool,
+}
+
+async fn purge(session: &Session, client: &Client, purge: Purge) -> Result<Exit> {
+    let Purge { letters, dry_run, older_than } = purge;
+    let filter = letters.into_filter();
+    let purged = if dry_run {
+        client.dead_letters_to_purge(&filter, older_than).await?
+    } else {
+        client.purge_dead_letters_of(&filter, older_than).await?
+    };
+    session.output.show(&Purged { purged, dry_run }, |done| {
+        let letters = counted(done.purged, "dead letter", "dead letters");
+        if done.dry_run { format!("would archive {letters}") } else { format!("archived {letters}") }
     })?;
     Ok(Exit::Done)
 }

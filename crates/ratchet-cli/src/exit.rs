@@ -9,8 +9,8 @@ Exit codes:
   0  done
   1  an error: the database cannot be used, or something broke
   2  wrong usage
-  3  not found: there is no such job
-  4  refused: the job's state does not allow it
+  3  not found: there is no such job, batch, workflow or schedule
+  4  refused: its state, or another job, does not allow it
 With several jobs, the highest code of all.";
 
 /// How a command ended. Wrong usage (2) is the argument parser's.

@@ -3,6 +3,7 @@
 mod archive;
 mod batches;
 mod breakers;
+mod counts;
 mod dead_letters;
 mod demo;
 mod exit;
@@ -68,7 +69,7 @@ enum Command {
     /// Archive jobs that ended long ago, and delete what was archived long ago
     #[command(subcommand)]
     Archive(archive::Command),
-    /// List queues, or pause and resume one
+    /// List queues, show how they are, or pause and resume one
     Queues {
         #[command(subcommand)]
         command: Option<queues::Command>,

@@ -6,10 +6,10 @@ use ratchet::{JobCursor, JobId};
 /// Which page of a list.
 #[derive(Args)]
 pub(crate) struct Pages {
-    /// At most so many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// At most so many on the page
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
-    /// The page that follows this one; each page names the next
+    /// Begin after this one; the last line of a page names it
     #[arg(long, value_name = "ID")]
     after: Option<JobId>,
 }

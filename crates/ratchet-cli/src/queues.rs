@@ -22,6 +22,7 @@ pub(crate) enum Command {
 
 #[derive(clap::Args)]
 pub(crate) struct Queue {
+    /// The queue
     #[arg(value_name = "QUEUE", value_parser = queue_name)]
     name: QueueName,
 }

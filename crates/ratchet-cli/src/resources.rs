@@ -16,17 +16,19 @@ use crate::times;
 pub(crate) enum Command {
     /// Set how many jobs that name the resource may run at once, in the whole cluster
     Set {
+        /// The resource
         #[arg(value_name = "RESOURCE", value_parser = resource_name)]
         name: ResourceName,
         /// How many at once; 0 lets none begin
         #[arg(value_name = "COUNT")]
         max_concurrent: u32,
         /// How long a node waits at most before it looks again for a permit, such as 500ms or 10s
-        #[arg(long, value_name = "TIME", value_parser = times::parse, default_value = "5s")]
+        #[arg(long, value_name = "DURATION", value_parser = times::parse, default_value = "5s")]
         retry_delay: Duration,
     },
     /// Remove a limit: the resource's jobs run freely, until a node starts that declares one
     Remove {
+        /// The resource
         #[arg(value_name = "RESOURCE", value_parser = resource_name)]
         name: ResourceName,
     },

@@ -6,6 +6,7 @@ use ratchet::schedule::Schedule;
 use ratchet::{BusinessKey, Client, InvalidInput, JobCursor, JobId, RecurringFilter, RecurringRecord, Tag, Timestamp};
 use serde::Serialize;
 
+use crate::counts::counted;
 use crate::exit::Exit;
 use crate::output::{details, table};
 use crate::paging::{Pages, more};
@@ -24,7 +25,7 @@ pub(crate) enum Command {
     Resume(Which),
     /// Fire a schedule now, beside its own times
     Run(Which),
-    /// End schedules; the jobs that they have fired stay
+    /// End schedules for good; the jobs that they have fired stay
     Cancel(Ending),
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Listing {
     #[arg(long, value_name = "KEY", value_parser = business_key)]
     business_key: Option<BusinessKey>,
     /// How many of the next fires of each, with --json
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(0..=1000))]
     next: u16,
     #[command(flatten)]
     pages: Pages,
@@ -48,7 +49,7 @@ pub(crate) struct Show {
     /// The schedule
     id: JobId,
     /// How many of its next fires
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(0..=1000))]
     next: u16,
 }
 
@@ -171,7 +172,7 @@ async fn cancel(session: &Session, client: &Client, ending: Ending) -> Result<Ex
     }
     let filter = RecurringFilter { tag: ending.tag, business_key: ending.business_key, declared: None };
     let canceled = client.cancel_schedules(&filter).await?;
-    answer(session, format!("cancelled {canceled} schedules"), None)
+    answer(session, format!("cancelled {}", counted(canceled as u64, "schedule", "schedules")), None)
 }
 
 fn answer(session: &Session, text: String, job: Option<JobId>) -> Result<Exit> {
@@ -222,7 +223,7 @@ fn page(view: &View, now: Timestamp) -> String {
         ("misfire", one.misfire.to_string()),
         ("overlap", one.overlap.to_string()),
         ("declared", if one.declared { "by the code of nodes" } else { "at run time" }.to_owned()),
-        ("fired", format!("{} jobs, {} passed over", one.fired, one.skipped)),
+        ("fired", format!("{}, {} passed over", counted(one.fired, "job", "jobs"), one.skipped)),
         ("created", at(one.created_at)),
     ];
     let mut add = |name: &'static str, value: Option<String>| rows.extend(value.map(|value| (name, value)));

@@ -7,6 +7,7 @@ use clap::Args;
 use ratchet::{DeliveryId, JobId, SignalOutcome};
 use serde::Serialize;
 
+use crate::counts::counted;
 use crate::exit::Exit;
 use crate::session::Session;
 use crate::times;
@@ -14,9 +15,9 @@ use crate::times;
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("target").required(true).args(["key", "job"])))]
 pub(crate) struct Sending {
-    /// Every job that waits for this signal
+    /// The key of the signal: every job that waits for it gets it
     key: Option<String>,
-    /// One job, whatever its signal is called
+    /// The one job that gets it, whatever the key of its signal
     #[arg(long, value_name = "ID")]
     job: Option<JobId>,
     /// What it says, as JSON
@@ -34,7 +35,7 @@ pub(crate) struct Sending {
     /// How long it is kept for a job to come, if none waits: 90s, 15m, 24h, 7d [default: 24h]
     #[arg(long, value_name = "DURATION", value_parser = times::parse, conflicts_with_all = ["job", "no_keep"])]
     keep: Option<Duration>,
-    /// Do not keep it
+    /// Do not keep it: if no job waits now, it is lost
     #[arg(long, conflicts_with = "job")]
     no_keep: bool,
 }
@@ -103,8 +104,9 @@ fn said(sent: &Sent) -> String {
         Sent { kept: true, .. } => "no job waits for it; it is kept for the first that does".to_owned(),
         Sent { delivered: 1, released: 1, .. } => "delivered to 1 job, which can run now".to_owned(),
         Sent { delivered, released, .. } => {
-            let jobs = if *delivered == 1 { "job" } else { "jobs" };
-            format!("delivered to {delivered} {jobs}; {released} can run now, {} wait for others", delivered - released)
+            let jobs = counted(*delivered as u64, "job", "jobs");
+            let others = counted((delivered - released) as u64, "waits for others", "wait for others");
+            format!("delivered to {jobs}; {released} can run now, {others}")
         }
     }
 }

@@ -6,6 +6,7 @@ use ratchet::flow::{EdgeState, Workflow};
 use ratchet::{Client, JobCursor, JobId, JobState, WorkflowState};
 use serde::Serialize;
 
+use crate::counts::counted;
 use crate::exit::Exit;
 use crate::output::table;
 use crate::paging::{Pages, more};
@@ -40,7 +41,9 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
             let Some(workflow) = find(&client, which.id).await? else { return Ok(missing(which.id)) };
             let canceled = client.cancel_workflow(workflow.id).await?;
             let answer = Canceled { id: workflow.id, canceled };
-            session.output.show(&answer, |answer| format!("cancelled {} steps of {}", answer.canceled, answer.id))?;
+            session.output.show(&answer, |answer| {
+                format!("cancelled {} of {}", counted(answer.canceled as u64, "step", "steps"), answer.id)
+            })?;
             Ok(Exit::Done)
         }
     }

@@ -10,7 +10,8 @@ use ratchet_core::{JobId, JobState, Kind, NewJob, Principal, Settled, Store, Tag
 use serde_json::json as value;
 
 use crate::bench::{
-    Bench, KIND, assert_about, json, mins, new_job, success, success_with, work, work_once, work_with_key, works,
+    Bench, KIND, assert_about, json, mins, new_id, new_job, success, success_with, work, work_once, work_with_key,
+    works,
 };
 use crate::recurring::every_ten;
 use crate::signals::{awaiting, to_key};
@@ -23,7 +24,7 @@ use JobState::{Canceled, Failed, Pending, Succeeded};
 const AGE: Duration = mins(10);
 
 fn request(state: JobState) -> ArchiveRequest {
-    ArchiveRequest { state, age: AGE, after: None, limit: 1_000 }
+    ArchiveRequest { state, age: AGE, after: None, limit: 1_000, only: None }
 }
 
 async fn archive(bench: &Bench, state: JobState) -> u64 {
@@ -250,6 +251,30 @@ pub(crate) async fn archiving_goes_on_where_it_was(bench: Bench) {
     let done = bench.store.archive(&ArchiveRequest { after, ..request(Succeeded) }).await.unwrap();
     assert_eq!(done, Archived { moved: 0, last: after, more: false }, "what stayed is behind");
     assert_eq!(archive(&bench, Succeeded).await, 1, "and is found from the start");
+}
+
+pub(crate) async fn of_jobs_that_are_named_no_others_are_archived(bench: Bench) {
+    let steps = Plan::chain(2).submit(&bench).await;
+    let first = bench.claim_one().await;
+    bench.succeed(&first).await;
+    let running = claims(&bench, &steps[1..]).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(succeeded(&bench, work()).await);
+    }
+    let failed = bench.failed(work(), "boom").await;
+    bench.advance(mins(3));
+    let recent = succeeded(&bench, work()).await;
+    bench.advance(mins(8));
+    // In any order, more than the limit, and some that may not go.
+    let only = Some(vec![ids[2], running[0].job.id, recent, failed, steps[0], ids[0], new_id()]);
+    let named = ArchiveRequest { limit: 1, after: Some(ids[2]), only, ..request(Succeeded) };
+    let done = bench.store.archive(&named).await.unwrap();
+    assert_eq!(done, Archived { moved: 2, last: Some(ids[2]), more: false });
+    for (id, archived) in [(ids[0], true), (ids[1], false), (ids[2], true), (recent, false), (failed, false)] {
+        assert_eq!(is_archived(&bench, id).await, archived);
+    }
+    assert_eq!(bench.store.archive(&ArchiveRequest { only: Some(Vec::new()), ..named }).await.unwrap().moved, 0);
 }
 
 pub(crate) async fn hundreds_of_jobs_are_archived_at_once(bench: Bench) {

@@ -421,6 +421,7 @@ macro_rules! list_cases {
         archive::a_workflow_is_listed_while_one_of_its_steps_is_not_archived [LosesEdges, ArchivesNothing],
         archive::a_batch_is_archived_after_its_last_child [SaysArchived, HidesArchive, LosesBatches],
         archive::archiving_goes_on_where_it_was [ArchivesAllAtOnce, ArchivesFromTheStart, ArchivesNothing],
+        archive::of_jobs_that_are_named_no_others_are_archived [IgnoresFilters, ArchivesEarly, ArchivesNothing],
         archive::hundreds_of_jobs_are_archived_at_once [StopsAtFiveHundred, HidesArchive, MixesArchive],
         archive::lists_look_into_the_archive_if_asked [HidesArchive, MixesArchive, IgnoresFilters],
         archive::pages_over_both_show_every_job_once_while_jobs_are_archived [
@@ -476,6 +477,9 @@ macro_rules! list_cases {
         dead_letters::retrying_all_keeps_to_its_filter_and_its_limit [IgnoresFilters, RetriesAllAtOnce],
         dead_letters::dead_letters_of_one_fingerprint_are_retried [IgnoresFilters, RetriesInSteps],
         dead_letters::one_taken_key_refuses_all [RetriesInSteps, ForgetsBusinessKeys],
+        dead_letters::all_letters_whose_keys_are_held_are_named [RetriesInSteps, ForgetsBusinessKeys],
+        dead_letters::a_letter_that_would_revive_what_cannot_be_is_named [RetriesInSteps, ForgetsBusinessKeys],
+        dead_letters::dead_letters_that_are_left_out_stay [IgnoresFilters, RetriesAllAtOnce],
         dead_letters::two_dead_letters_with_one_key_refuse_all [RetriesInSteps, ForgetsBusinessKeys],
         dead_letters::one_to_a_thousand_are_retried_at_once [AnyLimit],
         dead_letters::retrying_all_revives_what_was_cancelled [RevivesNothing, LosesEdges],

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use ratchet_core::error::ErrorKind;
-use ratchet_core::flow::Operator;
+use ratchet_core::flow::{Condition, Operator};
 use ratchet_core::limits::RETRY_ALL_MAX;
 use ratchet_core::page::{ArchiveScope, JobFilter};
 use ratchet_core::store::RetriedAll;
-use ratchet_core::{DeadLetter, DeadLetterFilter, JobId, JobState, Kind, Priority, Tag};
+use ratchet_core::{DeadLetter, DeadLetterFilter, HeldKey, JobId, JobState, Kind, Priority, Tag};
 
 use crate::batches;
 use crate::bench::{
@@ -27,7 +27,7 @@ async fn retry_all(bench: &Bench, filter: &DeadLetterFilter) -> RetriedAll {
 }
 
 fn of_jobs(jobs: JobFilter) -> DeadLetterFilter {
-    DeadLetterFilter { jobs, fingerprint: None }
+    DeadLetterFilter { jobs, ..DeadLetterFilter::default() }
 }
 
 /// A failed job of a kind with tags.
@@ -158,6 +158,53 @@ pub(crate) async fn one_taken_key_refuses_all(bench: Bench) {
     assert_eq!(bench.holder("free").await, None);
     bench.store.cancel(holder).await.unwrap();
     assert_eq!(retry_all(&bench, &DeadLetterFilter::default()).await.count, 3);
+}
+
+pub(crate) async fn all_letters_whose_keys_are_held_are_named(bench: Bench) {
+    let plain = bench.failed(work(), "boom").await;
+    let one = bench.failed(work_with_key("one"), "boom").await;
+    let two = bench.failed(work_with_key("two"), "boom").await;
+    let older = bench.failed(work_with_key("twice"), "boom").await;
+    let newer = bench.failed(work_with_key("twice"), "boom").await;
+    let held = |job, key: &str, holder| HeldKey { job, business_key: business_key(key), holder };
+    let mut expected = vec![held(older, "twice", newer)];
+    for (job, key) in [(two, "two"), (one, "one")] {
+        expected.push(held(job, key, bench.submit(work_with_key(key)).await));
+    }
+    let mut filter = DeadLetterFilter::default();
+    let refused = bench.store.retry_all(&filter, 10).await.unwrap_err();
+    assert_eq!(refused.held(), expected, "the newest first");
+    assert!(expected.iter().all(|held| refused.to_string().contains(&held.to_string())), "{refused}");
+    filter.except.extend(refused.held().iter().map(|held| held.job));
+    assert_eq!(retry_all(&bench, &filter).await.count, 2);
+    assert_eq!((bench.state(plain).await, bench.state(newer).await), (Pending, Pending));
+    for held in expected {
+        assert_eq!(bench.state(held.job).await, Failed);
+    }
+}
+
+pub(crate) async fn a_letter_that_would_revive_what_cannot_be_is_named(bench: Bench) {
+    let plan = Plan::from(vec![work(), work_with_key("taken")]);
+    let steps = plan.edge(0, 1, Condition::Success).submit(&bench).await;
+    let first = bench.claim_one().await;
+    bench.fail(&first, "boom").await;
+    let holder = bench.submit(work_with_key("taken")).await;
+    let refused = bench.store.retry_all(&DeadLetterFilter::default(), 10).await.unwrap_err();
+    assert_eq!(refused.held(), [HeldKey { job: steps[0], business_key: business_key("taken"), holder }]);
+}
+
+pub(crate) async fn dead_letters_that_are_left_out_stay(bench: Bench) {
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(bench.failed(work(), "boom").await);
+    }
+    let except = [ids[3], ids[1]].into();
+    let filter = DeadLetterFilter { except, ..DeadLetterFilter::default() };
+    assert_eq!(bench.store.retry_all(&filter, 1).await.unwrap().count, 1, "the limit is of those that are meant");
+    let states = async || bench.store.find(&ids).await.unwrap().iter().map(|job| job.state).collect::<Vec<_>>();
+    assert_eq!(states().await, [Failed, Failed, Pending, Failed]);
+    assert_eq!(retry_all(&bench, &filter).await.count, 1);
+    assert_eq!(states().await, [Pending, Failed, Pending, Failed]);
 }
 
 pub(crate) async fn two_dead_letters_with_one_key_refuse_all(bench: Bench) {

@@ -253,10 +253,10 @@ pub(crate) async fn a_limit_set_by_hand_stays(bench: Bench) {
     };
     bench.store.declare_resource(&limit("b", 1)).await.unwrap();
     bench.store.declare_resource(&limit("b", 2)).await.unwrap();
-    bench.limited("a ", 5).await;
+    bench.limited("A", 5).await;
     bench.limited("a", 4).await;
     let expected = |b: ResourceLimit, by_hand: bool| {
-        let a = [("a".to_owned(), Some(limit("a", 4)), true), ("a ".to_owned(), Some(limit("a ", 5)), true)];
+        let a = [("A".to_owned(), Some(limit("A", 5)), true), ("a".to_owned(), Some(limit("a", 4)), true)];
         [a.to_vec(), vec![("b".to_owned(), Some(b), by_hand)]].concat()
     };
     assert_eq!(shown().await, expected(limit("b", 2), false));

@@ -34,8 +34,8 @@ pub enum ConnectError {
         channel: String,
     },
     /// The operating system refused a thread or a runtime.
-    #[error("the thread that speaks with Redis could not be started")]
-    Thread(#[source] std::io::Error),
+    #[error("the thread that speaks with Redis could not be started: {0}")]
+    Thread(std::io::Error),
 }
 
 impl RedisOptions {

@@ -1,6 +1,6 @@
 //! Dead letters, and which of them failed for the same reason.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::id::JobId;
 use crate::invalid::InvalidInput;
-use crate::name::{Kind, QueueName};
+use crate::name::{BusinessKey, Kind, QueueName};
 use crate::page::JobFilter;
 use crate::state::JobState;
 
@@ -46,6 +46,8 @@ pub struct DeadLetterFilter {
     pub jobs: JobFilter,
     /// That failed for this reason.
     pub fingerprint: Option<Fingerprint>,
+    /// But not these jobs.
+    pub except: BTreeSet<JobId>,
 }
 
 impl DeadLetterFilter {
@@ -54,9 +56,34 @@ impl DeadLetterFilter {
         has_failed(&self.jobs)
     }
 
+    /// Whether every letter that the filter of jobs lets through is meant.
+    pub fn passes_all(&self) -> bool {
+        self.fingerprint.is_none() && self.except.is_empty()
+    }
+
     /// Whether a letter that the filter of jobs lets through is meant.
     pub fn passes(&self, letter: &DeadLetter) -> bool {
-        self.fingerprint.as_ref().is_none_or(|fingerprint| letter.fingerprint() == *fingerprint)
+        !self.except.contains(&letter.id)
+            && self.fingerprint.as_ref().is_none_or(|fingerprint| letter.fingerprint() == *fingerprint)
+    }
+}
+
+/// A dead letter that cannot be retried, because another job holds the business key that it, or a job that would follow it
+/// again, needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeldKey {
+    /// The dead letter.
+    pub job: JobId,
+    /// The key.
+    pub business_key: BusinessKey,
+    /// The job that holds it: a live one, or another dead letter of the same call.
+    pub holder: JobId,
+}
+
+impl fmt::Display for HeldKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { job, business_key, holder } = self;
+        write!(f, "job {job} needs the business key {business_key:?}, which job {holder} holds")
     }
 }
 

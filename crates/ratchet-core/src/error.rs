@@ -5,8 +5,12 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::dead_letter::HeldKey;
 use crate::id::JobId;
 use crate::name::{BusinessKey, Principal};
+
+/// Most held keys that an error's text names.
+const HELD_TOLD_MAX: usize = 5;
 
 /// Why a store could not do what it was asked. Callers act on its [`kind`](Self::kind).
 #[derive(Debug, Clone, thiserror::Error)]
@@ -17,6 +21,8 @@ pub struct StoreError {
     problem: String,
     #[source]
     source: Option<Arc<dyn Error + Send + Sync>>,
+    // In one word: errors travel in every result.
+    held: Option<Arc<Vec<HeldKey>>>,
 }
 
 /// What a caller can do about an error.
@@ -66,7 +72,7 @@ impl fmt::Display for ErrorKind {
 impl StoreError {
     /// An error of `kind`: what was being done, and what is wrong and what to do about it.
     pub fn new(kind: ErrorKind, doing: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> Self {
-        Self { kind, doing: doing.into(), problem: problem.into(), source: None }
+        Self { kind, doing: doing.into(), problem: problem.into(), source: None, held: None }
     }
 
     /// A live job holds the business key.
@@ -74,6 +80,35 @@ impl StoreError {
         let problem =
             format!("the business key {business_key:?} is held by job {holder}; wait for it, cancel it or replace it");
         Self::new(ErrorKind::Duplicate { business_key, holder }, doing, problem)
+    }
+
+    /// Other jobs hold the business keys of these dead letters, at least one of them.
+    pub fn held_keys(doing: impl Into<Cow<'static, str>>, held: Vec<HeldKey>) -> Self {
+        let first = held.first().expect("there is one, or nothing to tell");
+        let kind = ErrorKind::Duplicate { business_key: first.business_key.clone(), holder: first.holder };
+        let mut told: Vec<String> = held.iter().take(HELD_TOLD_MAX).map(ToString::to_string).collect();
+        if held.len() > HELD_TOLD_MAX {
+            told.push(format!("and so on, {} in all", held.len()));
+        }
+        let problem = format!("{}; leave these letters out, or wait for those jobs or cancel them", told.join(", "));
+        Self { held: Some(Arc::new(held)), ..Self::new(kind, doing, problem) }
+    }
+
+    /// The same error, if a key is held as one of [`held_keys`](Self::held_keys): this dead letter was to be retried.
+    #[must_use]
+    pub fn of_letter(self, job: JobId) -> Self {
+        match self.kind {
+            ErrorKind::Duplicate { business_key, holder } => {
+                Self::held_keys(self.doing, vec![HeldKey { job, business_key, holder }])
+            }
+            _ => self,
+        }
+    }
+
+    /// The same error as the reason why something larger could not be done.
+    #[must_use]
+    pub fn while_doing(self, doing: impl Into<Cow<'static, str>>, about: impl fmt::Display) -> Self {
+        Self { problem: format!("{about}: {self}"), doing: doing.into(), ..self }
     }
 
     /// Adds what the database said.
@@ -88,8 +123,66 @@ impl StoreError {
         &self.kind
     }
 
+    /// The dead letters that could not be retried because other jobs hold their business keys. There may be more of them:
+    /// leaving these out can bring up others.
+    pub fn held(&self) -> &[HeldKey] {
+        self.held.as_ref().map_or(&[], |held| held)
+    }
+
     /// Whether the same call may succeed later: the database was busy or away.
     pub fn is_passing(&self) -> bool {
         matches!(self.kind, ErrorKind::Transient | ErrorKind::Unavailable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn held(count: u128) -> Vec<HeldKey> {
+        let one = |n| HeldKey {
+            job: JobId(Uuid::from_u128(n)),
+            business_key: BusinessKey::new(format!("key {n}")).unwrap(),
+            holder: JobId(Uuid::from_u128(1_000 + n)),
+        };
+        (1..=count).map(one).collect()
+    }
+
+    #[test]
+    fn held_keys_are_named_and_a_text_names_a_few() {
+        let error = StoreError::held_keys("retrying dead letters", held(2));
+        let (one, two) = (&held(2)[0], &held(2)[1]);
+        let advice = "leave these letters out, or wait for those jobs or cancel them";
+        assert_eq!(error.to_string(), format!("retrying dead letters: {one}, {two}; {advice}"));
+        assert_eq!(
+            one.to_string(),
+            format!("job {} needs the business key \"key 1\", which job {} holds", one.job, one.holder)
+        );
+        assert_eq!(*error.kind(), ErrorKind::Duplicate { business_key: one.business_key.clone(), holder: one.holder });
+        let many = StoreError::held_keys("retrying dead letters", held(30));
+        assert_eq!(many.held(), held(30));
+        assert!(many.to_string().contains("\"key 5\"") && !many.to_string().contains("\"key 6\""), "{many}");
+        assert!(many.to_string().contains("holds, and so on, 30 in all; leave"), "{many}");
+    }
+
+    #[test]
+    fn of_a_letter_only_a_held_key_is_told() {
+        let letter = JobId(Uuid::from_u128(1));
+        let HeldKey { business_key, holder, .. } = held(1).remove(0);
+        let error = StoreError::duplicate("retrying a job", business_key, holder).of_letter(letter);
+        assert_eq!(error.held(), held(1));
+        let other = StoreError::new(ErrorKind::Conflict, "retrying a job", "its batch is over");
+        assert_eq!(other.clone().of_letter(letter).to_string(), other.to_string());
+    }
+
+    #[test]
+    fn a_reason_is_told_once_in_what_was_done_and_in_its_sources() {
+        let inner = StoreError::new(ErrorKind::Unavailable, "connecting", "refused").with_source("errno 111");
+        let outer = inner.while_doing("opening a store", "db:5432");
+        assert_eq!(outer.to_string(), "opening a store: db:5432: connecting: refused");
+        assert_eq!(outer.source().unwrap().to_string(), "errno 111");
+        assert_eq!(*outer.kind(), ErrorKind::Unavailable);
     }
 }

@@ -54,7 +54,7 @@ pub use breaker_order::{BreakerOrder, BreakerRecord, NodeBreaker};
 pub use claim::{Claim, ClaimRequest, Fence, Input, Pool};
 pub use clock::{Clock, ManualClock};
 pub use coordinator::{ClusterCoordinator, Hint};
-pub use dead_letter::{DeadLetter, DeadLetterFilter, DeadLetterGroup, Fingerprint};
+pub use dead_letter::{DeadLetter, DeadLetterFilter, DeadLetterGroup, Fingerprint, HeldKey};
 pub use decide::{Decision, decide};
 pub use error::{ErrorKind, StoreError};
 pub use flow::{Edge, Flow};

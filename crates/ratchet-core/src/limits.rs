@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use crate::clock::later;
 use crate::invalid::InvalidInput;
+use crate::state::JobState;
 
 /// Longest kind, in characters of `[a-z0-9._-]`.
 pub const KIND_CHARS_MAX: usize = 128;
@@ -104,6 +105,21 @@ pub fn check_no_nul(field: &str, text: &str) -> Result<(), InvalidInput> {
     }
 }
 
+/// Refuses what nobody can see or type in a name: spaces around it and control characters; and as [`check_text`] does.
+pub fn check_name(field: &str, text: &str, chars_max: usize) -> Result<(), InvalidInput> {
+    check_text(field, text, chars_max)?;
+    if text.trim() != text {
+        return Err(InvalidInput::new(field, format!("is {text:?}; it must not begin or end with a space, remove it")));
+    }
+    match text.chars().enumerate().find(|(_, c)| c.is_control()) {
+        None => Ok(()),
+        Some((at, c)) => {
+            let problem = format!("holds the control character {c:?} at position {}; remove it", at + 1);
+            Err(InvalidInput::new(field, problem))
+        }
+    }
+}
+
 /// Refuses text outside `[a-z0-9._-]`, empty text and text over `chars_max`.
 pub fn check_identifier(field: &str, text: &str, chars_max: usize) -> Result<(), InvalidInput> {
     check_text(field, text, chars_max)?;
@@ -193,6 +209,16 @@ pub fn check_retry_count(count: usize) -> Result<(), InvalidInput> {
     Err(InvalidInput::new("limit", format!("is {count}; give 1 to {RETRY_ALL_MAX}")))
 }
 
+/// Refuses to archive jobs of a state that is no end.
+pub fn check_ended(state: JobState) -> Result<(), InvalidInput> {
+    if state.is_terminal() {
+        return Ok(());
+    }
+    let ends = JobState::ALL.into_iter().filter(|state| state.is_terminal()).map(JobState::as_str);
+    let ends = ends.collect::<Vec<_>>().join(", ");
+    Err(InvalidInput::new("state", format!("is {state}; such jobs are live and never archived, give one of {ends}")))
+}
+
 /// Makes text fit to be stored: NUL replaced, cut to `chars_max` on a character boundary.
 ///
 /// For text that Ratchet records on its own account (errors), which must never be refused.
@@ -230,6 +256,10 @@ mod tests {
         check(check_text("key", &"é".repeat(255), KEY_CHARS_MAX), None);
         check(check_text("key", &"é".repeat(256), KEY_CHARS_MAX), Some("the limit is 255"));
         check(check_text("key", "a\0b", KEY_CHARS_MAX), Some("NUL character at position 2"));
+        check(check_name("resource", "Printer 2, left", RESOURCE_CHARS_MAX), None);
+        check(check_name("resource", "", RESOURCE_CHARS_MAX), Some("1 to 100 characters"));
+        check(check_name("resource", "printer\n", RESOURCE_CHARS_MAX), Some("begin or end with a space"));
+        check(check_name("resource", "prin\u{1b}ter", RESOURCE_CHARS_MAX), Some("'\\u{1b}' at position 5"));
         check(check_timeout(Duration::from_millis(1)), None);
         check(check_timeout(Duration::from_micros(999)), Some("the least is 1ms"));
         check(check_delay("delay", DURATION_MAX), None);
@@ -240,5 +270,7 @@ mod tests {
         check(check_submit_count(10_001), Some("10000 a call"));
         check(check_max_retries(10_000), None);
         check(check_max_retries(10_001), Some("the limit is 10000"));
+        check(check_ended(JobState::Failed), None);
+        check(check_ended(JobState::Paused), Some("give one of SUCCEEDED, FAILED, CANCELED"));
     }
 }

@@ -102,7 +102,7 @@ checked_text!(
 checked_text!(
     /// The name of a limited resource that a job needs.
     ResourceName,
-    |text| limits::check_text("resource", text, limits::RESOURCE_CHARS_MAX).map(|()| text)
+    |text| limits::check_name("resource", text, limits::RESOURCE_CHARS_MAX).map(|()| text)
 );
 checked_text!(
     /// The name of a service that jobs call.

@@ -24,7 +24,7 @@ use crate::metrics::{FacadeMetrics, MetricsCollector};
 use crate::policy::JobPolicy;
 use crate::polling::{AdaptivePolling, PollingStrategy};
 use crate::registry::Registration;
-use crate::resilience::{CircuitBreakers, ResilienceStrategy};
+use crate::resilience::ResilienceStrategy;
 use crate::retry::{DefaultRetryPolicy, RetryPolicy};
 use crate::sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
 use crate::trace::TraceCapture;
@@ -44,7 +44,7 @@ pub struct RatchetBuilder {
     pub(crate) retry_policy: Arc<dyn RetryPolicy>,
     pub(crate) sanitizer: Arc<dyn ErrorSanitizer>,
     pub(crate) strategy: Box<dyn PollingStrategy>,
-    pub(crate) breakers: CircuitBreakers,
+    pub(crate) breakers: Vec<(String, BreakerConfig)>,
     pub(crate) resilience: Option<Arc<dyn ResilienceStrategy>>,
     pub(crate) resources: Vec<Result<ResourceLimit, InvalidInput>>,
     pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
@@ -71,7 +71,7 @@ impl RatchetBuilder {
             retry_policy: Arc::new(DefaultRetryPolicy),
             sanitizer: Arc::new(DefaultErrorSanitizer),
             strategy: Box::new(AdaptivePolling::default()),
-            breakers: CircuitBreakers::default(),
+            breakers: Vec::new(),
             resilience: None,
             resources: Vec::new(),
             coordinator: None,
@@ -181,9 +181,10 @@ impl RatchetBuilder {
         self
     }
 
-    /// How the circuit breaker of a service judges, whatever its kinds say. May be called several times.
+    /// How the circuit breaker of a service judges, whatever its kinds say. May be called several times, for several services;
+    /// two that differ for one service are refused at the start, and so are kinds that ask for different ones.
     pub fn breaker(mut self, service: impl Into<String>, config: BreakerConfig) -> Self {
-        self.breakers = self.breakers.with(service, config);
+        self.breakers.push((service.into(), config));
         self
     }
 
@@ -197,7 +198,8 @@ impl RatchetBuilder {
     }
 
     /// How many jobs that name a resource may run at once in the whole cluster, unless somebody has
-    /// [set](crate::Client::set_resource_limit) another limit by hand. May be called several times.
+    /// [set](crate::Client::set_resource_limit) another limit by hand. May be called several times, for several resources;
+    /// two that differ for one resource are refused at the start.
     pub fn resource_limit(mut self, name: impl AsRef<str>, max_concurrent: u32) -> Self {
         self.resources.push(ResourceLimit::new(name, max_concurrent));
         self

@@ -17,8 +17,10 @@ impl Client {
     /// What is submitted through it is submitted for him, unless it names another principal. What he may do and see is
     /// for the [`Authorizer`] to say, if there is one. Handles, builders and batches that come from it act for him too.
     ///
-    /// It is for code that acts for a person, not a cell for code that is not trusted: [`store`](Self::store) and
-    /// [`events`](Self::events) know no caller.
+    /// It is for code that acts for a person, not a cell for code that is not trusted. Whoever holds a client, acting or
+    /// not, can have one that acts for anybody else from it, by this very call and without anybody being asked; and
+    /// [`store`](Self::store) and [`events`](Self::events) know no caller. So hand the client to your own code only, and
+    /// let `principal` come from where you have found out who it is.
     ///
     /// ```
     /// # use ratchet_core::{InvalidInput, MemoryStore};

@@ -9,7 +9,7 @@ use ratchet_core::{InvalidInput, JsonText, Kind};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::is_own_step;
-use crate::failure::BoxError;
+use crate::failure::{BoxError, with_sources};
 
 /// Writes arguments, results and the payloads of signals in another way than as plain JSON: encrypted, compressed.
 ///
@@ -100,22 +100,20 @@ pub enum CodecError {
         here: String,
     },
     /// The codec failed.
-    #[error("the codec {written:?} could not decode it")]
+    #[error("the codec {written:?} could not decode it: {}", with_sources(&**reason))]
     Failed {
         /// The name under which it was written.
         written: String,
         /// What it said.
-        #[source]
-        source: BoxError,
+        reason: BoxError,
     },
     /// The codec gave something that is not JSON.
-    #[error("what the codec {written:?} decoded is not JSON")]
+    #[error("what the codec {written:?} decoded is not JSON: {reason}")]
     NotJson {
         /// The name under which it was written.
         written: String,
         /// What is wrong with it.
-        #[source]
-        source: InvalidInput,
+        reason: InvalidInput,
     },
 }
 
@@ -154,7 +152,7 @@ impl Codec {
         let Some(codec) = self.0.as_ref().filter(|_| self.covers(part)) else { return Ok(json.clone()) };
         let written = guarded(|| Ok((codec.encode(json.as_str())?, codec.name().to_owned())));
         let (data, name) = written.map_err(|error| {
-            InvalidInput::new(field, format!("could not be written by the payload codec: {}", told(&*error)))
+            InvalidInput::new(field, format!("could not be written by the payload codec: {}", with_sources(&*error)))
         })?;
         let envelope = Envelope { codec: name.as_str().into(), data: data.into() };
         JsonText::encode(field, &envelope, bytes_max)
@@ -173,10 +171,10 @@ impl Codec {
             codec.decode(&written, &data).map(Ok)
         });
         match decoded {
-            Err(source) => Err(CodecError::Failed { written, source }),
+            Err(reason) => Err(CodecError::Failed { written, reason }),
             Ok(Err(here)) => Err(CodecError::Other { written, here }),
             Ok(Ok(json)) => {
-                JsonText::parse("decoded", json, usize::MAX).map_err(|source| CodecError::NotJson { written, source })
+                JsonText::parse("decoded", json, usize::MAX).map_err(|reason| CodecError::NotJson { written, reason })
             }
         }
     }
@@ -201,12 +199,6 @@ fn envelope(text: &str) -> Option<Envelope<'_>> {
 /// The codec may be the user's.
 fn guarded<T>(ask: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
     catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|_| Err("it panicked".into()))
-}
-
-/// An error with its sources, for a text.
-pub(crate) fn told(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]
@@ -289,9 +281,9 @@ mod tests {
         check(Codec::default().open(&sealed("a").unwrap()).unwrap_err().to_string(), "add it with .payload_codec");
         check(codec("b").open(&sealed("a").unwrap()).unwrap_err().to_string(), "\"a\", which the one here, \"b\"");
         let garbled = JsonText::from_store(r#"{"$codec":"a","data":"b:1"}"#);
-        check(told(&codec("a").open(&garbled).unwrap_err()), "could not decode it: another key");
+        check(codec("a").open(&garbled).unwrap_err().to_string(), "could not decode it: another key");
         let not_json = JsonText::from_store(r#"{"$codec":"a","data":"a:{"}"#);
-        check(told(&codec("a").open(&not_json).unwrap_err()), "is not JSON");
+        check(codec("a").open(&not_json).unwrap_err().to_string(), "is not JSON");
         check(sealed("fails").unwrap_err().to_string(), "`payload` could not be written by the payload codec: no key");
         check(sealed("panics").unwrap_err().to_string(), "it panicked");
         let long = JsonText::from_store(format!("{:?}", "x".repeat(90)));

@@ -1,6 +1,7 @@
 //! How a node behaves; the builder sets it.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
@@ -111,6 +112,23 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// What is said about each name, once: the same again is no contradiction.
+pub(crate) fn once<N: Ord + Debug, V: PartialEq + Debug>(
+    option: &str,
+    said: impl IntoIterator<Item = (N, V)>,
+    advice: &str,
+) -> Result<BTreeMap<N, V>, InvalidInput> {
+    let mut all: BTreeMap<N, V> = BTreeMap::new();
+    for (name, value) in said {
+        if let Some(first) = all.get(&name).filter(|first| **first != value) {
+            let problem = format!("of {name:?} is given twice, as {first:?} and as {value:?}; {advice}");
+            return Err(InvalidInput::new(option, problem));
+        }
+        all.insert(name, value);
+    }
+    Ok(all)
 }
 
 fn within(field: &str, value: Duration, least: Duration, most: Duration) -> Result<(), InvalidInput> {

@@ -93,8 +93,8 @@ pub enum SubmitError {
     #[error("the job was refused: {0}")]
     Denied(Denied),
     /// The store could not take it.
-    #[error("the job could not be stored")]
-    Store(#[source] StoreError),
+    #[error(transparent)]
+    Store(StoreError),
 }
 
 impl From<PolicyRefusal> for SubmitError {

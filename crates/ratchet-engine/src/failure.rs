@@ -144,7 +144,8 @@ fn in_chain<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Failure> {
     chain(error).find_map(|error| error.downcast_ref())
 }
 
-fn with_sources(error: &(dyn Error + 'static)) -> String {
+/// An error's text with those of its sources.
+pub(crate) fn with_sources(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     for source in chain(error).skip(1) {
         let next = source.to_string();

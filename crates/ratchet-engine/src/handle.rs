@@ -44,25 +44,23 @@ pub enum ResultError {
         superseded_by: Option<JobId>,
     },
     /// The result is there but is not what the handle's type expects.
-    #[error("the result of job {id} cannot be read")]
+    #[error("the result of job {id} cannot be read: {reason}")]
     Unreadable {
         /// The job.
         id: JobId,
         /// What the reader said.
-        #[source]
-        source: serde_json::Error,
+        reason: serde_json::Error,
     },
     /// The result is there but cannot be decoded.
-    #[error("the result of job {id} cannot be decoded")]
+    #[error("the result of job {id} cannot be decoded: {reason}")]
     Undecodable {
         /// The job.
         id: JobId,
         /// Why.
-        #[source]
-        source: CodecError,
+        reason: CodecError,
     },
     /// The store could not say; of kind [`NotFound`](ErrorKind::NotFound) if there is no such job.
-    #[error("the result could not be read")]
+    #[error(transparent)]
     Store(#[from] StoreError),
 }
 
@@ -159,8 +157,8 @@ impl<T: DeserializeOwned> JobHandle<T> {
             JobState::Pending | JobState::Running | JobState::Waiting | JobState::Paused | JobState::Succeeded => {
                 debug_assert_eq!(record.state, JobState::Succeeded, "wait returns terminal jobs");
                 let stored = record.result.unwrap_or_else(JsonText::null);
-                let result = self.client.decoded(&stored).map_err(|source| ResultError::Undecodable { id, source })?;
-                result.decode().map_err(|source| ResultError::Unreadable { id, source })
+                let result = self.client.decoded(&stored).map_err(|reason| ResultError::Undecodable { id, reason })?;
+                result.decode().map_err(|reason| ResultError::Unreadable { id, reason })
             }
         }
     }

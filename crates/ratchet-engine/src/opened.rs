@@ -2,7 +2,7 @@
 
 use ratchet_core::{Input, JobRecord, JsonText, Origin, Signal};
 
-use crate::codec::{Codec, CodecError, told};
+use crate::codec::{Codec, CodecError};
 use crate::failure::Failure;
 use crate::workflow::open_result;
 
@@ -55,5 +55,5 @@ impl Opened {
 }
 
 fn undecodable(what: &str, error: &CodecError) -> Failure {
-    Failure::do_not_retry(format!("{what} cannot be decoded: {}", told(error)), "what is stored will not change")
+    Failure::do_not_retry(format!("{what} cannot be decoded: {error}"), "what is stored will not change")
 }

@@ -140,15 +140,24 @@ impl Ratchet {
 
     /// Runs no more jobs of this service on this node until [`reset_breaker_here`](Self::reset_breaker_here), or until it is
     /// [reset everywhere](Client::reset_breaker). What runs goes on. For all nodes at once: [`Client::open_breaker`].
-    pub fn open_breaker_here(&self, service: &str) {
-        self.resilience.open(service);
+    /// `false`, with nothing changed, if no kind of this node calls it.
+    pub fn open_breaker_here(&self, service: &str) -> bool {
+        let known = self.known.services.has(service);
+        if known {
+            self.resilience.open(service);
+        }
+        known
     }
 
     /// Runs the jobs of this service again on this node, and forgets what was known of it; unless it is
-    /// [held open everywhere](Client::open_breaker).
-    pub fn reset_breaker_here(&self, service: &str) {
-        self.resilience.reset(service);
-        self.client.wake().work();
+    /// [held open everywhere](Client::open_breaker). `false` if no kind of this node calls it.
+    pub fn reset_breaker_here(&self, service: &str) -> bool {
+        let known = self.known.services.has(service);
+        if known {
+            self.resilience.reset(service);
+            self.client.wake().work();
+        }
+        known
     }
 
     /// Stops claiming, lets running jobs finish up to the drain timeout, hands back the rest without consuming an

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ratchet_core::breaker::BreakerConfig;
-use ratchet_core::{JsonText, Kind, QueueName, json, limits};
+use ratchet_core::{JsonText, Kind, QueueName, ResourceName, json, limits};
 
 use crate::batch::BatchEnd;
 use crate::codec::Part;
@@ -134,8 +134,9 @@ impl Registry {
                 return Err(StartError::MissingState { kind, type_name: missing.type_name() });
             }
             if let Some(service) = defaults.service {
-                limits::check_text("service", service, limits::SERVICE_CHARS_MAX)?;
+                limits::check_name("service", service, limits::SERVICE_CHARS_MAX)?;
             }
+            defaults.resource.map(ResourceName::new).transpose()?;
             let service = (!internal).then(|| defaults.service.unwrap_or(kind.as_str()).into());
             let entry = Entry { queue, blocking: defaults.blocking, service, internal, handler };
             if registry.entries.insert(kind.clone(), entry).is_some() {

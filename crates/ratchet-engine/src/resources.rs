@@ -66,7 +66,7 @@ impl Client {
 /// Sets the limits that the code of this node declares.
 pub(crate) async fn declare_resources(
     store: &dyn Store,
-    limits: &[ResourceLimit],
+    limits: impl IntoIterator<Item = &ResourceLimit>,
     deadline: Duration,
 ) -> Result<(), StoreError> {
     for limit in limits {

@@ -51,19 +51,13 @@ pub enum SignalError {
     #[error("the signal was refused: {0}")]
     Invalid(InvalidInput),
     /// The store could not take it.
-    #[error("the signal could not be delivered")]
-    Store(#[source] StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl From<InvalidInput> for SignalError {
     fn from(refused: InvalidInput) -> Self {
         Self::Invalid(refused)
-    }
-}
-
-impl From<StoreError> for SignalError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
     }
 }
 

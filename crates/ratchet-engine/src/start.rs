@@ -18,9 +18,9 @@ use crate::builder::RatchetBuilder;
 use crate::bus::listen;
 use crate::care::Keeper;
 use crate::client::Client;
-use crate::config::Config;
+use crate::config::{Config, once};
 use crate::deadline::within;
-use crate::failure::BoxError;
+use crate::failure::{BoxError, with_sources};
 use crate::gate::gates;
 use crate::hooks::Hooks;
 use crate::insight::{Gauges, Known};
@@ -32,7 +32,7 @@ use crate::pump::{Pump, PumpParts};
 use crate::ratchet::{Draining, Ratchet, Tasks};
 use crate::registry::{Registration, Registry};
 use crate::rescue::Rescuer;
-use crate::resilience::Guarded;
+use crate::resilience::{CircuitBreakers, Guarded};
 use crate::resources::declare_resources;
 use crate::run::Runner;
 use crate::schedule::{Declarations, Firer};
@@ -47,7 +47,7 @@ use crate::upkeep::{Upkeep, supervised};
 pub enum StartError {
     /// An option is out of bounds.
     #[error("the node's configuration was refused: {0}")]
-    Invalid(#[from] InvalidInput),
+    Invalid(InvalidInput),
     /// The builder has no store.
     #[error("no store was given; add .store(…), for instance SqliteStore::open(\"jobs.db\").await?")]
     NoStore,
@@ -70,13 +70,25 @@ pub enum StartError {
     },
     /// The job policy refuses a schedule that a registered kind declares.
     #[error("the job policy refused a declared schedule: {0}")]
-    Refused(#[from] PolicyRefusal),
+    Refused(PolicyRefusal),
     /// A lifecycle hook refused.
-    #[error("a lifecycle hook refused the start")]
-    Hook(#[source] BoxError),
+    #[error("a lifecycle hook refused the start: {}", with_sources(&**.0))]
+    Hook(BoxError),
     /// The store could not take the node in.
-    #[error("the node could not register")]
+    #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<InvalidInput> for StartError {
+    fn from(refused: InvalidInput) -> Self {
+        Self::Invalid(refused)
+    }
+}
+
+impl From<PolicyRefusal> for StartError {
+    fn from(refused: PolicyRefusal) -> Self {
+        Self::Refused(refused)
+    }
 }
 
 impl RatchetBuilder {
@@ -97,12 +109,10 @@ impl RatchetBuilder {
         for scheduled in registrations.iter().filter_map(Registration::schedule) {
             schedules.push(scheduled.clone().into_recurring(self.clock.now())?);
         }
-        let mut breakers = self.breakers;
-        for (service, config) in registrations.iter().filter_map(Registration::breaker) {
-            breakers.with_profile(service, config);
-        }
-        breakers.configurations().try_for_each(BreakerConfig::check)?;
+        let given = once("breaker", self.breakers, "keep one")?;
+        let mut breakers = breakers(&given, &registrations)?;
         let resources = self.resources.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let resources = once("resource", resources.into_iter().map(|limit| (limit.name.clone(), limit)), "keep one")?;
         let registry = Registry::build(registrations, &states)?;
         if registry.is_empty() {
             return Err(StartError::NoJobs);
@@ -132,6 +142,7 @@ impl RatchetBuilder {
             cancel_grace: config.cancel_grace,
         };
         let services = ServiceWatch::new(&runner.registry, resilience.clone(), counters.clone(), self.clock.clone());
+        services.warn_of_others(given.keys());
         let known = Known { boost: config.boost, services: services.clone() };
         let info = node_info(&runner.registry, &config, &schedules)?;
         let registration = NodeRegistration { id: client.origin(), name, info };
@@ -162,7 +173,7 @@ impl RatchetBuilder {
         };
         // After the node is registered: others see by that who counts on a schedule.
         let declared = async {
-            declare_resources(&*store, &resources, config.store_deadline).await?;
+            declare_resources(&*store, resources.values(), config.store_deadline).await?;
             Declarations::declare(store.clone(), schedules, registration.id, config.store_deadline).await
         };
         let declarations = match declared.await {
@@ -258,6 +269,21 @@ impl RatchetBuilder {
         let draining = Draining { drain, drain_timeout, store_deadline };
         Ok(Ratchet::new(client, counters, (resilience, known), tasks, pulse, draining, hooks))
     }
+}
+
+/// Breakers as the builder says, and else as the kinds of a service ask for.
+fn breakers(
+    given: &BTreeMap<String, BreakerConfig>,
+    registrations: &[Registration],
+) -> Result<CircuitBreakers, InvalidInput> {
+    let asked = registrations.iter().filter_map(Registration::breaker).filter(|(name, _)| !given.contains_key(*name));
+    let asked = once("breaker", asked, "let its kinds ask for the same, or decide with .breaker(…) of the builder")?;
+    let mut breakers = given.iter().fold(CircuitBreakers::default(), |all, (name, config)| all.with(name, *config));
+    for (name, config) in asked {
+        breakers.with_profile(name, config);
+    }
+    breakers.configurations().try_for_each(BreakerConfig::check)?;
+    Ok(breakers)
 }
 
 /// What others can read of this node.

@@ -79,9 +79,7 @@ impl MysqlOptions {
             store.prepare(self.migrate).await?;
             Ok(store)
         };
-        opened.await.map_err(|error: StoreError| {
-            StoreError::new(error.kind().clone(), DOING, format!("{at}: {error}")).with_source(error)
-        })
+        opened.await.map_err(|error: StoreError| error.while_doing(DOING, at))
     }
 
     fn connect_options(&self) -> Result<MySqlConnectOptions, StoreError> {

@@ -127,9 +127,7 @@ impl PostgresOptions {
             store.prepare(self.migrate).await?;
             Ok(store)
         };
-        opened.await.map_err(|error: StoreError| {
-            StoreError::new(error.kind().clone(), DOING, format!("{at}: {error}")).with_source(error)
-        })
+        opened.await.map_err(|error: StoreError| error.while_doing(DOING, at))
     }
 
     /// Where and on which channel nodes hear of each other's work, if they do.

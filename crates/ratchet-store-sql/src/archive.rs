@@ -17,7 +17,7 @@ use crate::value::Value;
 use crate::waits;
 
 pub(crate) const STATEMENTS: &[Stmt] =
-    &[CANDIDATES, HOLD, NEEDED, LIVE_PARENTS, OPEN_BATCHES, MAY_BE_RETRIED, LAST_ATTEMPTS, COPY, TAG_ARCHIVED];
+    &[CANDIDATES, NAMED, HOLD, NEEDED, LIVE_PARENTS, OPEN_BATCHES, MAY_BE_RETRIED, LAST_ATTEMPTS, COPY, TAG_ARCHIVED];
 
 /// Moves some ended jobs to the archive.
 ///
@@ -30,8 +30,9 @@ pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Ar
     let now = database_time(conn).await?;
     let cutoff = clock::earlier(now, request.age);
     let looked_at = candidates(conn, request, cutoff).await?;
-    let last = looked_at.last().map(|job| job.id).or(request.after);
-    let more = looked_at.len() == request.limit;
+    let in_order = request.only.is_none();
+    let last = looked_at.last().map(|job| job.id).filter(|_| in_order).or(request.after);
+    let more = in_order && looked_at.len() == request.limit;
     let old = looked_at.into_iter().filter(|job| job.terminated_at.is_some_and(|at| at <= cutoff)).collect();
     let go = free_to_go(conn, old, request, cutoff).await?;
     if !go.is_empty() {
@@ -67,15 +68,28 @@ const CANDIDATES: Stmt = Stmt::shared(
      ORDER BY job_id LIMIT ?"
 ));
 
+const NAMED: Stmt = Stmt::shared(
+    "looking at jobs to archive",
+    concat!(
+        "SELECT ",
+        ended_row!(),
+        " FROM scheduler_job /*by_id*/ WHERE terminal_status = ? AND job_id < ? AND job_id /*any*/"
+    ),
+);
+
 async fn candidates(
     conn: &mut dyn Conn,
     request: &ArchiveRequest,
     cutoff: Timestamp,
 ) -> Result<Vec<EndedRow>, StoreError> {
-    let after = request.after.unwrap_or(JobId(uuid::Uuid::nil()));
     let below = JobId::floor(cutoff);
-    let values = vec![request.state.into(), after.into(), below.into(), Value::count(request.limit)];
-    let rows = conn.rows(&CANDIDATES, values).await?;
+    let rows = if let Some(only) = &request.only {
+        conn.rows_in(&NAMED, &[request.state.into(), below.into()], only).await?
+    } else {
+        let after = request.after.unwrap_or(JobId(uuid::Uuid::nil()));
+        let values = vec![request.state.into(), after.into(), below.into(), Value::count(request.limit)];
+        conn.rows(&CANDIDATES, values).await?
+    };
     rows.iter().map(EndedRow::of).collect()
 }
 

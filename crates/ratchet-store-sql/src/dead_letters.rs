@@ -1,8 +1,9 @@
 //! Looking through the dead letter queue, and giving much of it a new life at once.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use ratchet_core::dead_letter::has_failed;
+use ratchet_core::dead_letter::{HeldKey, has_failed};
 use ratchet_core::limits::check_retry_count;
 use ratchet_core::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
 use ratchet_core::store::{LETTERS_LOOKED_AT_MAX, RetriedAll};
@@ -17,7 +18,7 @@ use crate::conn::Conn;
 use crate::control;
 use crate::listing::{asked_for, floor_of, narrow_columns};
 use crate::query::check_limit;
-use crate::read::{find, find_by_business_key};
+use crate::read::find;
 use crate::row::Row;
 use crate::shelf::{KEPT, asked, newest_first, within};
 use crate::stmt::Stmt;
@@ -25,7 +26,8 @@ use crate::submit;
 use crate::untold::untold;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[LETTERS, LOCK_LETTERS, GROWING_BATCHES, BEGIN_ALL_AGAIN, QUEUE_ALL_AGAIN];
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[LETTERS, LOCK_LETTERS, GROWING_BATCHES, BEGIN_ALL_AGAIN, QUEUE_ALL_AGAIN, HOLDERS];
 
 macro_rules! letters {
     ($begin:expr, $from:expr, $order:expr) => {
@@ -134,7 +136,7 @@ pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: us
     retried.count = plain.len() as u64;
     retried.priority = plain.iter().map(|job| job.spec.priority).max();
     for id in tied {
-        if let Some(done) = control::retry(conn, id).await? {
+        if let Some(done) = control::retry(conn, id).await.map_err(|error| error.of_letter(id))? {
             retried.count += 1;
             retried.revived += done.followed.len() as u64;
             let can_run = done.job.state == JobState::Pending;
@@ -148,8 +150,7 @@ pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: us
 async fn choose(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: usize) -> Result<Vec<JobId>, StoreError> {
     let mut chosen = BTreeSet::new();
     let (mut after, mut looked_at) = (None, 0);
-    // Without a fingerprint every letter is meant.
-    let portion = if filter.fingerprint.is_none() { limit } else { PAGE_LIMIT_MAX };
+    let portion = if filter.passes_all() { limit } else { PAGE_LIMIT_MAX };
     while chosen.len() < limit && looked_at < LETTERS_LOOKED_AT_MAX {
         let page = dead_letters(conn, &filter.jobs, after, portion).await?;
         looked_at += page.items.len();
@@ -231,23 +232,45 @@ async fn retry_plain(conn: &mut dyn Conn, jobs: &[JobRecord]) -> Result<(), Stor
     Ok(())
 }
 
-/// Takes all these keys, or says which one another job holds.
+const HOLDERS: Stmt = Stmt::shared(
+    "finding the holders of business keys",
+    "SELECT business_key, owner_job_id FROM scheduler_business_key_reservation WHERE business_key /*any*/",
+);
+
+/// Takes all these keys, or says which of them other jobs hold.
 async fn take_keys(conn: &mut dyn Conn, keys: &[(&BusinessKey, JobId)]) -> Result<(), StoreError> {
-    let mut taken = std::collections::HashMap::with_capacity(keys.len());
-    for (key, id) in keys {
-        if let Some(first) = taken.insert(*key, *id) {
-            return Err(StoreError::duplicate(DOING, (*key).clone(), first));
+    let mut held = BTreeMap::new();
+    let mut hold = |key: &BusinessKey, job, holder| {
+        held.insert(job, HeldKey { job, business_key: key.clone(), holder });
+    };
+    // Of several letters with one key the newest has it.
+    let mut taken = HashMap::with_capacity(keys.len());
+    for (key, id) in keys.iter().rev() {
+        match taken.entry(*key) {
+            Entry::Occupied(newest) => hold(key, *id, *newest.get()),
+            Entry::Vacant(free) => {
+                free.insert(*id);
+            }
         }
     }
-    if submit::take_business_keys(conn, keys).await? {
+    if taken.len() == keys.len() && submit::take_business_keys(conn, keys).await? {
         return Ok(());
     }
+    let wanted: Vec<&str> = keys.iter().map(|(key, _)| key.as_str()).collect();
+    let rows = conn.rows_in(&HOLDERS, &[], &wanted).await?;
+    let mut holders = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let mut fields = row.fields();
+        holders.insert(fields.text("business_key")?, fields.job_id("owner_job_id")?);
+    }
     for (key, id) in keys {
-        if let Some(holder) = find_by_business_key(conn, key).await?
-            && holder != *id
-        {
-            return Err(StoreError::duplicate(DOING, (*key).clone(), holder));
+        if let Some(holder) = holders.get(key.as_str()).filter(|holder| *holder != id) {
+            hold(key, *id, *holder);
         }
     }
-    Err(StoreError::new(ErrorKind::Transient, DOING, "a business key was taken and freed meanwhile; try again"))
+    if held.is_empty() {
+        let problem = "a business key was taken and freed meanwhile; try again";
+        return Err(StoreError::new(ErrorKind::Transient, DOING, problem));
+    }
+    Err(StoreError::held_keys(DOING, held.into_values().rev().collect()))
 }

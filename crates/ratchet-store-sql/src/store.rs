@@ -350,8 +350,8 @@ macro_rules! implement_store {
             #[async_trait]
             impl ArchiveStore for $store {
                 async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError> {
-                    let request = *request;
-                    self.transact(Intent::MaybeWrite, work!([], |conn| archive::archive(conn, &request))).await
+                    let request = Arc::new(request.clone());
+                    self.transact(Intent::MaybeWrite, work!([request], |conn| archive::archive(conn, &request))).await
                 }
 
                 async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {

@@ -98,8 +98,7 @@ impl SqliteOptions {
             };
             // While another process creates the file, even opening it can find it locked.
             if *error.kind() != ErrorKind::Transient || attempt == OPEN_ATTEMPTS {
-                let problem = format!("{}: {error}", self.path.display());
-                return Err(StoreError::new(error.kind().clone(), "opening a SQLite store", problem).with_source(error));
+                return Err(error.while_doing("opening a SQLite store", self.path.display()));
             }
             attempt += 1;
             tokio::time::sleep(OPEN_PAUSE).await;

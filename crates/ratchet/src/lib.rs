@@ -178,6 +178,7 @@ pub use ratchet_core::DeadLetter;
 pub use ratchet_core::DeadLetterFilter;
 pub use ratchet_core::DeadLetterGroup;
 pub use ratchet_core::Fingerprint;
+pub use ratchet_core::HeldKey;
 pub use ratchet_core::Retention;
 pub use ratchet_core::page::ArchiveScope;
 pub use ratchet_core::store::RetriedAll;

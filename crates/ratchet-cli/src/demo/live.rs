@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use ratchet::{Client, EventStream, JobEvent, JobEventKind, JobId};
 
+use crate::counts::counted;
+
 /// How often a line is printed where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_millis(500);
 
@@ -165,12 +167,12 @@ impl Live {
         *next = Instant::now() + LINE_EVERY;
         let sum = |of: fn(&Kind) -> u64| self.kinds.values().map(of).sum::<u64>();
         say(&format!(
-            "{:>4}/{} ended, {} running, {} waiting to be retried, {} dead letters",
+            "{:>4}/{} ended, {} running, {} waiting to be retried, {}",
             sum(|kind| kind.ended),
             sum(|kind| kind.jobs),
             self.running.len(),
             self.retrying.len(),
-            sum(|kind| kind.dead),
+            counted(sum(|kind| kind.dead), "dead letter", "dead letters"),
         ));
     }
 }

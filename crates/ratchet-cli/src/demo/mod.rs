@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 use ratchet::{AlwaysAdmit, Client, JobContext, JobFilter, JobState, Ratchet, Tag};
 use serde::Serialize;
 
+use crate::counts::counted;
 use crate::exit::Exit;
 use crate::session::Session;
 use live::Live;
@@ -51,7 +52,7 @@ pub(crate) async fn run_node(session: &Session) -> Result<Exit> {
     let settled = ratchet.stats().settled;
     ratchet.shutdown().await;
     session.output.show(&NodeRan { node: name, attempts: settled }, |ran| {
-        format!("node {} ended after {} attempts", ran.node, ran.attempts)
+        format!("node {} ended after {}", ran.node, counted(ran.attempts, "attempt", "attempts"))
     })?;
     Ok(Exit::Done)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ratchet::{Client, JobCursor, JobFilter, JobId, JobRecord, JobState, StoreError, Tag};
 use serde::Serialize;
 
+use crate::counts::counted;
 use crate::output::table;
 use crate::times;
 
@@ -112,8 +113,8 @@ impl Summary {
         let nodes: Vec<String> = self.nodes.iter().map(|(node, attempts)| format!("{node} {attempts}")).collect();
         let command = if is_default { "ratchet".to_owned() } else { format!("ratchet --database {database}") };
         let mut page = format!(
-            "\n{table}\n\n{} jobs in {}: {}\nAttempts by node: {}\n\nThey are in {}. Look at them with\n  {command} jobs list --tag {}",
-            self.jobs,
+            "\n{table}\n\n{} in {}: {}\nAttempts by node: {}\n\nThey are in {}. Look at them with\n  {command} jobs list --tag {}",
+            counted(self.jobs as u64, "job", "jobs"),
             ms(self.took_ms),
             outcomes.join(", "),
             nodes.join(", "),

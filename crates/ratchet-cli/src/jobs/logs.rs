@@ -22,12 +22,18 @@ pub(crate) struct Which {
     /// Only lines of this attempt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
-    /// At most so many
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// A page of at most so many lines, from the first on
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
-    /// The page that follows this one; each page names the next
+    /// Begin after this place; the last line of a page names it
     #[arg(long, value_name = "PLACE")]
     after: Option<LogPlace>,
+    /// Only the last so many lines
+    #[arg(long, value_name = "N", conflicts_with_all = ["all", "limit", "after"], value_parser = clap::value_parser!(u16).range(1..))]
+    tail: Option<u16>,
+    /// Every line instead of a page; with --json one object a line
+    #[arg(long, conflicts_with_all = ["limit", "follow"])]
+    all: bool,
     /// Show lines as they come, until the job has ended
     #[arg(long, short)]
     follow: bool,
@@ -69,34 +75,76 @@ pub(super) async fn run(session: &Session, which: Which) -> Result<Exit> {
         return Ok(Exit::NotFound);
     }
     let filter = LogFilter { level_min: which.level, attempt: which.attempt };
-    if which.follow {
-        follow(session, &client, &which, filter).await?;
+    let page = usize::from(which.limit);
+    let mut log = Reading { client: &client, id: which.id, filter, after: which.after, page };
+    if which.all {
+        log.read_on(|lines| print(session, lines)).await?;
         return Ok(Exit::Done);
     }
-    let page = client.job_log(which.id, &filter, which.after, usize::from(which.limit)).await?;
+    if let Some(tail) = which.tail {
+        let lines = log.last(tail.into()).await?;
+        if !which.follow {
+            let page = PageView { lines: lines.into_iter().map(LineView::from).collect(), next: None };
+            session.output.show(&page, shown)?;
+            return Ok(Exit::Done);
+        }
+        print(session, lines)?;
+    }
+    if which.follow {
+        follow(session, log).await?;
+        return Ok(Exit::Done);
+    }
+    let page = client.job_log(which.id, &log.filter, log.after, page).await?;
     let next = page.next.map(|place| place.to_string());
     let page = PageView { lines: page.lines.into_iter().map(LineView::from).collect(), next };
     session.output.show(&page, shown)?;
     Ok(Exit::Done)
 }
 
+/// How far a log has been read.
+struct Reading<'c> {
+    client: &'c Client,
+    id: JobId,
+    filter: LogFilter,
+    after: Option<LogPlace>,
+    page: usize,
+}
+
+impl Reading<'_> {
+    /// Hands over what follows, up to the last line that is there, a page at a time.
+    async fn read_on(&mut self, mut take: impl FnMut(Vec<LogLine>) -> io::Result<()>) -> Result<()> {
+        loop {
+            let page = self.client.job_log(self.id, &self.filter, self.after, self.page).await?;
+            self.after = page.next.or(page.lines.last().map(LogLine::place)).or(self.after);
+            take(page.lines)?;
+            if page.next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The last of what follows.
+    async fn last(&mut self, count: usize) -> Result<Vec<LogLine>> {
+        let mut last = Vec::new();
+        self.read_on(|lines| {
+            last.extend(lines);
+            last.drain(..last.len().saturating_sub(count));
+            Ok(())
+        })
+        .await?;
+        Ok(last)
+    }
+}
+
 /// Prints lines as they come; as JSON, one object a line.
-async fn follow(session: &Session, client: &Client, which: &Which, filter: LogFilter) -> Result<()> {
-    let mut after = which.after;
+async fn follow(session: &Session, mut log: Reading<'_>) -> Result<()> {
     loop {
         // Asked for first: what an ended job wrote is in the log by the time that the log is read again.
-        let ended = client.find(which.id).await?.is_none_or(|job| job.state.is_terminal());
+        let ended = log.client.find(log.id).await?.is_none_or(|job| job.state.is_terminal());
         if ended {
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        loop {
-            let page = client.job_log(which.id, &filter, after, usize::from(which.limit)).await?;
-            after = page.lines.last().map(LogLine::place).or(after);
-            print(session, page.lines)?;
-            if page.next.is_none() {
-                break;
-            }
-        }
+        log.read_on(|lines| print(session, lines)).await?;
         if ended {
             return Ok(());
         }

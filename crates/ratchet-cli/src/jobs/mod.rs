@@ -22,19 +22,19 @@ pub(crate) enum Command {
     List(list::Filter),
     /// Show one job with its attempts
     Show(show::Which),
-    /// Say why a job does not run now
+    /// Say why a job does not run now, and when it will
     Explain(show::Which),
-    /// Show what a job's handler wrote down
+    /// Show what a job's handler wrote down, a page at a time unless --tail, --all or --follow says otherwise
     Logs(logs::Which),
     /// End live jobs; a running handler is told to stop
     Cancel(Ids),
-    /// Suspend jobs that wait or have failed
+    /// Suspend jobs that are pending or have failed, until they are resumed
     Pause(Ids),
     /// Let paused jobs go on
     Resume(Ids),
-    /// Give failed jobs a new life
+    /// Give failed jobs a new life: attempts are counted anew, the error is forgotten, due now
     Retry(Ids),
-    /// Delete jobs that have ended
+    /// Delete jobs for good that have ended, archived or not
     Delete(Ids),
 }
 

@@ -1,4 +1,4 @@
-use crate::support::Place;
+use crate::support::{Place, idle};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_are_grouped_retried_and_purged() {
@@ -14,10 +14,10 @@ async fn dead_letters_are_grouped_retried_and_purged() {
     let none = ["dead-letters", "retry", "--kind", "other", "--fingerprint", fingerprint];
     place.ratchet(&none).expect(0, &["0 dead letters will be tried again"]);
     let one = ["dead-letters", "retry", "--limit", "1", "--fingerprint", fingerprint];
-    place.ratchet(&one).expect(0, &["1 dead letters will be tried again"]);
+    place.ratchet(&one).expect(0, &["1 dead letter will be tried again"]);
     assert_eq!(place.json(&["jobs", "show", &second])["state"], "PENDING");
     place.ratchet(&["dead-letters", "purge", "--older-than", "1h"]).expect(0, &["archived 0 dead letters"]);
-    place.ratchet(&["dead-letters", "purge", "--older-than", "0s"]).expect(0, &["archived 1 dead letters"]);
+    place.ratchet(&["dead-letters", "purge", "--older-than", "0s"]).expect(0, &["archived 1 dead letter\n"]);
     place.ratchet(&["dead-letters", "list"]).expect(0, &["No dead letters."]);
 }
 
@@ -27,7 +27,7 @@ async fn archived_jobs_are_listed_and_shown_and_purged() {
     let id = place.failed_job("order-1").await;
     place.ratchet(&["archive", "run", "--older-than", "0s", "--state", "pending"]).expect(2, &["are live"]);
     place.ratchet(&["archive", "run", "--older-than", "0s", "--state", "succeeded"]).expect(0, &["archived 0 jobs"]);
-    place.ratchet(&["archive", "run", "--older-than", "0s"]).expect(0, &["archived 1 jobs"]);
+    place.ratchet(&["archive", "run", "--older-than", "0s"]).expect(0, &["archived 1 job\n"]);
     place.ratchet(&["jobs", "list"]).expect(0, &["No jobs."]);
     for scope in ["--archived", "--with-archived"] {
         place.ratchet(&["jobs", "list", scope]).expect(0, &[&id, "FAILED (archived)"]);
@@ -36,6 +36,39 @@ async fn archived_jobs_are_listed_and_shown_and_purged() {
     assert!(place.json(&["jobs", "show", &id])["archived_at"].is_string());
     place.ratchet(&["jobs", "retry", &id]).expect(4, &["archived; nothing can be asked of it"]);
     place.ratchet(&["archive", "purge", "--older-than", "1d"]).expect(0, &["deleted 0 archived jobs"]);
-    place.ratchet(&["archive", "purge", "--older-than", "0s"]).expect(0, &["deleted 1 archived jobs"]);
+    place.ratchet(&["archive", "purge", "--older-than", "0s"]).expect(0, &["deleted 1 archived job\n"]);
     place.ratchet(&["jobs", "show", &id]).expect(3, &["there is no job"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_purged_by_filter_and_counted_before() {
+    let place = Place::migrated().await;
+    let (first, second) = (place.failed_job("order-1").await, place.failed_job("order-2").await);
+    let purge = |args: &[&str]| place.ratchet(&[&["dead-letters", "purge", "--older-than", "0s"], args].concat());
+    purge(&["--dry-run"]).expect(0, &["would archive 2 dead letters"]);
+    purge(&["--dry-run", "--business-key", "order-1"]).expect(0, &["would archive 1 dead letter\n"]);
+    purge(&["--kind", "other"]).expect(0, &["archived 0 dead letters"]);
+    purge(&["--except", &format!("{first},{second}")]).expect(0, &["archived 0 dead letters"]);
+    purge(&["--except", &second, "--kind", "test.broken"]).expect(0, &["archived 1 dead letter\n"]);
+    assert!(place.json(&["jobs", "show", &first])["archived_at"].is_string());
+    assert!(place.json(&["jobs", "show", &second])["archived_at"].is_null());
+    place.ratchet(&["dead-letters", "purge", "--older-than", "1h", "--dry-run"]).expect(0, &["would archive 0"]);
+    place.ratchet(&["dead-letters", "purge"]).expect(2, &["--older-than"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_whose_keys_are_held_are_named_and_can_be_left_out() {
+    let place = Place::migrated().await;
+    let (held, free) = (place.failed_job("order-1").await, place.failed_job("order-2").await);
+    let client = place.client().await;
+    let holder = client.enqueue(idle(1)).business_key("order-1").submit().await.unwrap().id().to_string();
+    let why = format!("job {held} needs the business key \"order-1\", which job {holder} holds");
+    place.ratchet(&["dead-letters", "retry"]).expect(4, &["none was retried", &why, "--skip-held"]);
+    assert_eq!(place.json(&["jobs", "show", &free])["state"], "FAILED", "all or none");
+    let done = place.json(&["dead-letters", "retry", "--skip-held", "--limit", "1"]);
+    assert_eq!((&done["retried"], &done["held"]), (&1.into(), &serde_json::json!([])), "the newest is free");
+    let left_out = format!("left out: {why}");
+    let skipped = place.ratchet(&["dead-letters", "retry", "--skip-held"]);
+    skipped.expect(0, &["0 dead letters will be tried again", &left_out]);
+    place.ratchet(&["dead-letters", "retry", "--except", &held]).expect(0, &["0 dead letters will be tried again\n"]);
 }

@@ -64,6 +64,25 @@ async fn pages_of_a_log_name_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_shown_to_its_end_or_from_there() {
+    let place = Place::migrated().await;
+    let id = written(&place).await;
+    let logs = |args: &[&str]| place.ratchet(&[&["jobs", "logs", &id], args].concat());
+    let whole = logs(&[]);
+    let lines: Vec<&str> = whole.out.split_inclusive('\n').collect();
+    assert_eq!(logs(&["--all"]).out, whole.out);
+    assert_eq!(logs(&["--all", "--json"]).out.lines().count(), 5, "an object a line");
+    assert_eq!(logs(&["--tail", "2"]).out, lines[lines.len() - 2..].concat());
+    assert_eq!(logs(&["--tail", "99"]).out, whole.out);
+    let last = place.json(&["jobs", "logs", &id, "--tail", "1", "--level", "error"]);
+    assert_eq!((&last["lines"][0]["message"], &last["next"]), (&"no gateway\nat all".into(), &serde_json::Value::Null));
+    assert_eq!(logs(&["--tail", "1", "--follow"]).out, lines[lines.len() - 1]);
+    for wrong in [["--tail", "0"], ["--all", "--follow"], ["--all", "--limit=3"], ["--tail=3", "--limit=3"]] {
+        logs(&wrong).expect(2, &["--"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_followed_until_the_job_has_ended() {
     let place = Place::migrated().await;
     let id = written(&place).await;

@@ -45,6 +45,6 @@ async fn schedules_are_cancelled_by_tag_or_key() {
     client.schedule(idle(9)).every(Duration::from_mins(5)).business_key("kept").create().await.unwrap();
     place.ratchet(&["schedules", "cancel", "--tag", "old"]).expect(0, &["cancelled 3 schedules"]);
     place.ratchet(&["schedules", "list"]).expect(0, &["every 5 min"]);
-    place.ratchet(&["schedules", "cancel", "--business-key", "kept"]).expect(0, &["cancelled 1 schedules"]);
+    place.ratchet(&["schedules", "cancel", "--business-key", "kept"]).expect(0, &["cancelled 1 schedule\n"]);
     place.ratchet(&["schedules", "cancel"]).expect(2, &["required"]);
 }

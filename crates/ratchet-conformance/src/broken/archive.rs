@@ -10,8 +10,9 @@ use super::{BrokenStore, Flaw};
 #[async_trait]
 impl ArchiveStore for BrokenStore {
     async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError> {
-        let mut request = *request;
+        let mut request = request.clone();
         match self.flaw {
+            Flaw::IgnoresFilters => request.only = None,
             Flaw::ArchivesNothing => return Ok(Archived::default()),
             Flaw::ArchivesEarly => request.age /= 2,
             Flaw::ArchivesAllAtOnce => request.limit = 1_000,

@@ -38,8 +38,8 @@ pub enum Rejected {
     #[error("it has more than {ENVELOPE_CHARS_MAX} characters")]
     TooLong,
     /// It is not what a hint looks like.
-    #[error("it cannot be read as a hint")]
-    Unreadable(#[source] serde_json::Error),
+    #[error("it cannot be read as a hint: {0}")]
+    Unreadable(serde_json::Error),
     /// A newer Ratchet sent it.
     #[error("its version is {0}, and only {VERSION} is known here")]
     Version(u64),

@@ -27,14 +27,17 @@ impl ArchiveStore for MemoryStore {
     async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError> {
         let (mut tables, now) = self.open();
         let below = JobId::floor(earlier(now, request.age));
-        let looked_at: Vec<JobId> = tables
+        let after = |id: JobId| request.after.is_none_or(|after| id > after);
+        let mut looked_at: Vec<JobId> = tables
             .jobs
             .values()
             .filter(|job| job.state == request.state && job.state.is_terminal())
             .map(|job| job.id)
-            .filter(|id| *id < below && request.after.is_none_or(|after| *id > after))
-            .take(request.limit)
+            .filter(|id| *id < below && request.only.as_ref().map_or_else(|| after(*id), |only| only.contains(id)))
             .collect();
+        if request.only.is_none() {
+            looked_at.truncate(request.limit);
+        }
         let old = |job: &JobRecord| job.terminated_at.is_some_and(|at| elapsed(at, now) >= request.age);
         let go: Vec<JobId> =
             looked_at.iter().copied().filter(|id| tables.jobs.get(id).is_some_and(old) && tables.may_go(*id)).collect();
@@ -43,8 +46,12 @@ impl ArchiveStore for MemoryStore {
         }
         let gone: BTreeSet<JobId> = go.iter().copied().collect();
         tables.forget_edges(&gone);
+        let moved = go.len() as u64;
+        if request.only.is_some() {
+            return Ok(Archived { moved, last: request.after, more: false });
+        }
         let last = looked_at.last().copied().or(request.after);
-        Ok(Archived { moved: go.len() as u64, last, more: looked_at.len() == request.limit && request.limit > 0 })
+        Ok(Archived { moved, last, more: looked_at.len() == request.limit && request.limit > 0 })
     }
 
     async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {

@@ -36,13 +36,14 @@ impl DeadLetterStore for MemoryStore {
         let before = tables.clone();
         let chosen = tables.letters(&filter.jobs, None, LETTERS_LOOKED_AT_MAX);
         let mut retried = RetriedAll::default();
+        let mut held = Vec::new();
         for letter in chosen.iter().filter(|letter| filter.passes(letter)).take(limit) {
             let untold = tables.jobs.get(&letter.id).is_some_and(|job| tables.untold(job).is_some());
             if untold || tables.batch_is_over(letter.id) {
                 retried.passed_over += 1;
                 continue;
             }
-            match tables.retry(letter.id, now) {
+            match tables.retry(letter.id, now).map_err(|error| error.of_letter(letter.id)) {
                 Ok(None) => {}
                 Ok(Some(done)) => {
                     retried.count += 1;
@@ -50,11 +51,17 @@ impl DeadLetterStore for MemoryStore {
                     let can_run = done.job.state == JobState::Pending;
                     retried.priority = retried.priority.max(can_run.then_some(done.job.spec.priority));
                 }
+                // Whatever it has changed is put back below.
+                Err(error) if !error.held().is_empty() => held.extend_from_slice(error.held()),
                 Err(error) => {
                     *tables = before;
                     return Err(error);
                 }
             }
+        }
+        if !held.is_empty() {
+            *tables = before;
+            return Err(StoreError::held_keys("retry dead letters", held));
         }
         Ok(retried)
     }

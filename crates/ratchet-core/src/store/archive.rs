@@ -31,7 +31,7 @@ pub trait ArchiveStore: Send + Sync {
 }
 
 /// Which jobs to archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveRequest {
     /// How they ended.
     pub state: JobState,
@@ -41,6 +41,8 @@ pub struct ArchiveRequest {
     pub after: Option<JobId>,
     /// How many to look at.
     pub limit: usize,
+    /// These alone, if any are given; then there is nothing to go on with.
+    pub only: Option<Vec<JobId>>,
 }
 
 /// What was archived.

@@ -23,7 +23,8 @@ pub trait DeadLetterStore: Send + Sync {
     ///
     /// # Errors
     /// [`Duplicate`](crate::ErrorKind::Duplicate) if a live job, or another one of these, holds the business key of one of
-    /// them, or of one that would be revived. Nothing changes then.
+    /// them, or of one that would be revived. Nothing changes then, and [`held`](StoreError::held) says which letters to
+    /// leave out: of those that nothing hangs on all at once, and else at least one.
     async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError>;
 }
 

@@ -1,4 +1,6 @@
 use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -23,8 +25,7 @@ pub struct OpenBatch {
 }
 
 /// The children of a stream could not all be stored.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", self.text())]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct FeedError {
     /// The batch; `None` if it was not stored.
@@ -34,8 +35,7 @@ pub struct FeedError {
     /// How many children this call has added to it.
     pub added: u64,
     /// What was wrong.
-    #[source]
-    pub source: FeedCause,
+    pub cause: FeedCause,
 }
 
 /// Why children could not be stored.
@@ -63,24 +63,33 @@ impl From<StoreError> for FeedCause {
 }
 
 impl FeedError {
-    pub(crate) fn unopened(source: impl Into<FeedCause>) -> Self {
-        Self { batch: None, open: false, added: 0, source: source.into() }
+    pub(crate) fn unopened(cause: impl Into<FeedCause>) -> Self {
+        Self { batch: None, open: false, added: 0, cause: cause.into() }
     }
 
-    pub(crate) fn left_open(batch: JobId, added: u64, source: impl Into<FeedCause>) -> Self {
-        Self { batch: Some(batch), open: true, added, source: source.into() }
+    pub(crate) fn left_open(batch: JobId, added: u64, cause: impl Into<FeedCause>) -> Self {
+        Self { batch: Some(batch), open: true, added, cause: cause.into() }
     }
+}
 
-    fn text(&self) -> String {
-        match self.batch {
-            None => "the batch could not be stored".to_owned(),
-            Some(batch) if !self.open => {
-                format!("batch {batch} takes no further children; {} were added before", self.added)
+impl fmt::Display for FeedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { batch, open, added, cause } = self;
+        let more = if *added == 1 { "1 more child was" } else { &format!("{added} more children were") };
+        match batch {
+            None => write!(f, "the batch could not be stored: {cause}"),
+            Some(batch) if *open => {
+                write!(f, "{more} added to batch {batch}, which is left open: {cause}; go on with open_batch")
             }
-            Some(batch) => {
-                format!("batch {batch} is left open after {} more children; go on with open_batch", self.added)
-            }
+            Some(batch) => write!(f, "{more} added to batch {batch}: {cause}"),
         }
+    }
+}
+
+impl Error for FeedError {
+    /// What the text does not tell yet.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.source()
     }
 }
 

@@ -146,7 +146,7 @@ impl Keeper {
         match chore {
             Chore::Archive(state, age) => {
                 let passed = &mut self.passed[state as usize];
-                let request = ArchiveRequest { state, age, after: passed.last, limit };
+                let request = ArchiveRequest { state, age, after: passed.last, limit, only: None };
                 let done = within(self.deadline, "archiving jobs", self.store.archive(&request)).await?;
                 passed.last = done.last;
                 Ok((done.moved, done.more))

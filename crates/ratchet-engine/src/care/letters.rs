@@ -57,10 +57,11 @@ impl Client {
     /// Children of batches that are over are passed over.
     ///
     /// # Errors
-    /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if a live job holds the business key of one of them.
+    /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if a live job holds the business key of one of them. The error
+    /// names those [letters](StoreError::held); with [`except`](DeadLetterFilter::except) the others can be retried.
     pub async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
         let Some(jobs) = self.scoped(&filter.jobs) else { return Ok(RetriedAll::default()) };
-        let filter = &DeadLetterFilter { jobs: jobs.into_owned(), fingerprint: filter.fingerprint.clone() };
+        let filter = &DeadLetterFilter { jobs: jobs.into_owned(), ..filter.clone() };
         self.demand(Action::Retry, &Target::DeadLetters(filter))?;
         let retried = self.store().retry_all(filter, limit).await?;
         if retried.count > 0 {

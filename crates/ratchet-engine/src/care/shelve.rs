@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use jiff::Timestamp;
+use ratchet_core::page::JobCursor;
 use ratchet_core::store::{ArchiveRequest, Archived};
-use ratchet_core::{JobState, StoreError};
+use ratchet_core::{DeadLetter, DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, StoreError, clock, limits};
 
 use super::BulkEventKind;
 use crate::authorizer::{Action, Target};
@@ -20,11 +22,16 @@ impl Client {
     /// Moves jobs to the archive that ended in this state longer ago than `age`; says how many.
     ///
     /// Nodes do this all the time, by their `retention`. This is for whoever does not want to wait, or lets no node do it.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) for a state that is no end.
     pub async fn archive(&self, state: JobState, age: Duration) -> Result<u64, StoreError> {
+        let refused = |error: InvalidInput| StoreError::new(ErrorKind::Invalid, "archiving jobs", error.to_string());
+        limits::check_ended(state).map_err(refused)?;
         self.demand(Action::Archive, &Target::Ended)?;
         let (mut moved, mut after) = (0, None);
         loop {
-            let request = ArchiveRequest { state, age, after, limit: TOGETHER };
+            let request = ArchiveRequest { state, age, after, limit: TOGETHER, only: None };
             let Archived { moved: now, last, more } = self.store().archive(&request).await?;
             moved += now;
             after = last;
@@ -38,6 +45,53 @@ impl Client {
     /// Takes dead letters out of the dead letter queue that failed longer ago than `age`; says how many. They go to the archive.
     pub async fn purge_dead_letters(&self, age: Duration) -> Result<u64, StoreError> {
         self.archive(JobState::Failed, age).await
+    }
+
+    /// The same for the dead letters of a filter.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use ratchet_core::page::JobFilter;
+    /// # use ratchet_core::{DeadLetterFilter, Kind, StoreError};
+    /// # async fn clean(client: ratchet_engine::Client, kind: Kind) -> Result<(), StoreError> {
+    /// let jobs = JobFilter { kind: Some(kind), ..JobFilter::default() };
+    /// let filter = DeadLetterFilter { jobs, ..DeadLetterFilter::default() };
+    /// let would_go = client.dead_letters_to_purge(&filter, Duration::ZERO).await?;
+    /// let gone = client.purge_dead_letters_of(&filter, Duration::ZERO).await?;
+    /// assert!(gone <= would_go);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn purge_dead_letters_of(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
+        let state = JobState::Failed;
+        let mut old = self.old_letters(filter, age).await?;
+        let mut moved = 0;
+        while let Some(letters) = old.next(self).await? {
+            let request = ArchiveRequest { state, age, after: None, limit: TOGETHER, only: Some(letters) };
+            moved += self.store().archive(&request).await?.moved;
+        }
+        self.tell_count(moved, |count| BulkEventKind::JobsArchived { state, count });
+        Ok(moved)
+    }
+
+    /// How many dead letters [`purge_dead_letters_of`](Self::purge_dead_letters_of) would take, at most: those stay that
+    /// something live hangs on.
+    pub async fn dead_letters_to_purge(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
+        let mut old = self.old_letters(filter, age).await?;
+        let mut count = 0;
+        while let Some(letters) = old.next(self).await? {
+            count += letters.len() as u64;
+        }
+        Ok(count)
+    }
+
+    async fn old_letters(&self, filter: &DeadLetterFilter, age: Duration) -> Result<OldLetters, StoreError> {
+        self.demand(Action::Archive, &Target::Ended)?;
+        let cutoff = clock::earlier(self.store().database_time().await?, age);
+        let mut filter = filter.clone();
+        // What failed before a time was made before it.
+        filter.jobs.made_until = Some(filter.jobs.made_until.map_or(cutoff, |until| until.min(cutoff)));
+        Ok(OldLetters { filter, cutoff, after: None, over: false })
     }
 
     /// Deletes jobs for good that were archived longer ago than `age`; says how many. Idempotency keys stay taken.
@@ -59,5 +113,26 @@ impl Client {
         if count > 0 {
             self.tell(what(count));
         }
+    }
+}
+
+/// Dead letters of a filter that failed before a time, a portion at a time.
+struct OldLetters {
+    filter: DeadLetterFilter,
+    cutoff: Timestamp,
+    after: Option<JobCursor>,
+    over: bool,
+}
+
+impl OldLetters {
+    /// The next portion, which may be empty; `None` after the last.
+    async fn next(&mut self, client: &Client) -> Result<Option<Vec<JobId>>, StoreError> {
+        if self.over {
+            return Ok(None);
+        }
+        let page = client.dead_letters(&self.filter.jobs, self.after, TOGETHER).await?;
+        (self.after, self.over) = (page.next, page.next.is_none());
+        let meant = |letter: &&DeadLetter| letter.failed_at <= self.cutoff && self.filter.passes(letter);
+        Ok(Some(page.items.iter().filter(meant).map(|letter| letter.id).collect()))
     }
 }

@@ -193,8 +193,12 @@ async fn a_source_that_fails_leaves_the_batch_open_and_says_what_it_said() {
     let (ratchet, _) = engine().await;
     let rows = stream::iter((0..12).map(|_| Ok(good()))).chain(stream::iter([Err(std::io::Error::other("disk gone"))]));
     let broken = ratchet.batch().chunk(5).try_stream(rows).await.unwrap_err();
-    let FeedCause::Source(said) = &broken.source else { panic!("{broken:?}") };
+    let FeedCause::Source(said) = &broken.cause else { panic!("{broken:?}") };
     assert_eq!((said.to_string().as_str(), broken.added), ("disk gone", 10));
+    let text = broken.to_string();
+    assert!(text.starts_with("10 more children were added to batch ") && text.contains("the source of the"), "{text}");
+    let source = std::error::Error::source(&broken).unwrap();
+    assert_eq!(source.to_string(), "disk gone", "the text tells what is between them");
     let batch = ratchet.batch_handle(broken.batch.unwrap());
     let counts = batch.record().await.unwrap().counts;
     assert_eq!((counts.sealed, counts.total), (false, 10), "no silent end");
@@ -215,7 +219,7 @@ async fn a_stream_under_the_key_of_a_batch_that_is_open_does_not_pass_for_done()
     let feed = async || ratchet.batch().idempotency_key("import:8").stream(stream::iter([good()])).await;
     let refused = feed().await.unwrap_err();
     assert_eq!((refused.batch, refused.added), (Some(open.handle().id()), 0));
-    assert!(std::error::Error::source(&refused).is_some());
+    assert!(matches!(&refused.cause, FeedCause::Submit(_)), "{refused}");
     open.seal().await.unwrap();
     assert_eq!(feed().await.unwrap().id(), open.handle().id(), "one that was fed to its end stands for the second");
     ratchet.shutdown().await;
@@ -350,7 +354,7 @@ async fn what_is_wrong_is_named_before_anything_is_written() {
     assert_eq!(refused_count(&ratchet).await, 0, "nothing was written");
     let broken = ratchet.batch().chunk(2).stream(stream::iter([good(), good(), Play::Return(long)])).await.unwrap_err();
     assert_eq!((broken.batch.is_some(), broken.added), (true, 2));
-    assert!(std::error::Error::source(&broken).unwrap().to_string().contains("child[2].payload"));
+    assert!(broken.to_string().contains("child[2].payload"), "{broken}");
     ratchet.shutdown().await;
 }
 

@@ -242,6 +242,55 @@ async fn without_breakers_everything_runs() {
     assert_eq!(payments.calls(), 31);
 }
 
+/// Another kind of the same service, which asks for another breaker.
+#[derive(Debug, Serialize, Deserialize)]
+struct Refund;
+
+impl Job for Refund {
+    const KIND: &'static str = "refund";
+    type Output = ();
+
+    fn defaults() -> JobDefaults {
+        JobDefaults::default().service("payments").breaker(BreakerConfig::CRITICAL)
+    }
+
+    async fn run(self, _ctx: JobContext) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn two_breakers_for_one_service_are_refused_unless_the_node_decides() {
+    let payments = Payments::default();
+    let builder = || Ratchet::builder().store(memory()).job::<Charge>().state(payments.clone());
+    let refused = async |builder: RatchetBuilder, advice: &str| {
+        let error = builder.start().await.unwrap_err().to_string();
+        assert!(error.contains("`breaker` of \"payments\" is given twice, as BreakerConfig {"), "{error}");
+        assert!(error.ends_with(advice), "{error}");
+    };
+    refused(builder().job::<Refund>(), "or decide with .breaker(…) of the builder").await;
+    let twice = builder().breaker("payments", BREAKER).breaker("payments", BREAKER.open_for(OPEN_FOR));
+    refused(twice, "keep one").await;
+    let decided = builder().job::<Refund>().breaker("payments", BREAKER).breaker("payments", BREAKER);
+    decided.start().await.unwrap().shutdown().await;
+}
+
+#[tokio::test]
+async fn a_service_that_nobody_calls_is_told_of() {
+    let spans = crate::spans::listen();
+    let (payments, stage) = (Payments::default(), Stage::default());
+    let ratchet = node(&payments, &stage).breaker("paymnets", BREAKER).start().await.unwrap();
+    let warned = spans.with("warning", "service", "paymnets");
+    assert_eq!(
+        warned.iter().map(|warning| warning.field("called")).collect::<Vec<_>>(),
+        ["payments, play, play.blocking"]
+    );
+    assert!(spans.with("warning", "service", "payments").is_empty());
+    assert!(!ratchet.open_breaker_here("paymnets") && !ratchet.reset_breaker_here("paymnets"));
+    assert_eq!(state_of(&ratchet, "paymnets"), None);
+    assert!(ratchet.open_breaker_here("payments") && ratchet.reset_breaker_here("payments"));
+}
+
 #[tokio::test]
 async fn a_breaker_that_cannot_work_is_refused_at_the_start() {
     let (payments, stage) = (Payments::default(), Stage::default());

@@ -312,7 +312,7 @@ async fn dead_letters_are_seen_and_retried_by_their_own() {
     let groups = alice.dead_letter_groups(&JobFilter::default()).await.unwrap();
     assert_eq!((groups.looked_at, groups.groups[0].count), (1, 1));
     let of_bob = JobFilter { principal: Some(Principal::new("bob").unwrap()), ..JobFilter::default() };
-    let filter = DeadLetterFilter { jobs: of_bob, fingerprint: None };
+    let filter = DeadLetterFilter { jobs: of_bob, ..DeadLetterFilter::default() };
     assert_eq!(alice.retry_all(&filter, 10).await.unwrap().count, 0);
     assert_eq!(alice.retry_all(&DeadLetterFilter::default(), 10).await.unwrap().count, 1);
     assert_eq!(bob.dead_letters(&JobFilter::default(), None, 10).await.unwrap().items.len(), 2, "his are untouched");
@@ -444,7 +444,8 @@ async fn an_authorizer_that_panics_or_says_so_shows_nothing() {
 async fn a_principal_is_checked() -> Result<(), InvalidInput> {
     let client = Client::new(MemoryStore::new(std::sync::Arc::new(ratchet_engine::SystemClock)));
     assert_eq!(client.principal(), None);
-    assert_eq!(client.as_principal("alice")?.as_principal("bob")?.principal().unwrap().as_str(), "bob");
+    let bob = client.as_principal("alice")?.as_principal("bob")?;
+    assert_eq!(bob.principal().unwrap().as_str(), "bob", "a client is no cell, as the guide says");
     assert_eq!(client.as_principal("").unwrap_err().field(), "principal");
     assert_eq!(client.as_principal("x".repeat(256)).unwrap_err().field(), "principal");
     Ok(())

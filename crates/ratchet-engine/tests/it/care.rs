@@ -78,6 +78,21 @@ async fn a_node_that_keeps_everything_leaves_the_lease_to_others() {
 }
 
 #[tokio::test]
+async fn jobs_that_are_live_are_not_to_be_archived() {
+    let (ratchet, _) = engine().await;
+    for state in JobState::ALL {
+        let answer = ratchet.archive(state, Duration::ZERO).await;
+        if state.is_terminal() {
+            assert_eq!(answer.unwrap(), 0, "{state}");
+        } else {
+            let refused = answer.unwrap_err();
+            assert_eq!(*refused.kind(), ErrorKind::Invalid, "{refused}");
+            assert!(refused.to_string().contains(&format!("`state` is {state}; ")), "{refused}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_retention_over_ten_years_is_refused() {
     let retention = Retention { failed: Some(Duration::from_hours(24 * 365 * 11)), ..Retention::default() };
     let refused = quick(&Stage::default()).store(memory()).retention(retention).start().await.unwrap_err();

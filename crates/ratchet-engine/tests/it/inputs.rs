@@ -38,6 +38,8 @@ async fn limits_hold_at_the_limit_and_one_past_it_is_refused_with_field_and_limi
         ),
         ("`business_key`", "NUL", set(|e| e.business_key("b")), set(|e| e.business_key("b\0"))),
         ("`resource`", "100", set(move |e| e.resource(s(100))), set(move |e| e.resource(s(101)))),
+        ("`resource`", "space", set(|e| e.resource("printer 2")), set(|e| e.resource(" printer"))),
+        ("`resource`", "control", set(|e| e.resource("é")), set(|e| e.resource("prin\tter"))),
         ("`principal`", "255", set(move |e| e.principal(s(255))), set(move |e| e.principal(s(256)))),
         ("`params`", "64", with_params(64), with_params(65)),
         ("`params key`", "64", set(move |e| e.param(s(64), "v")), set(move |e| e.param(s(65), "v"))),

@@ -121,6 +121,38 @@ async fn limits_are_declared_and_set_by_hand() {
 }
 
 #[tokio::test]
+async fn two_limits_of_one_resource_are_refused_unless_they_are_the_same() {
+    let builder = || Ratchet::builder().store(memory()).job::<Print>().resource_limit("printer", 2);
+    let error = builder().resource_limit("printer", 5).start().await.unwrap_err().to_string();
+    assert!(error.contains("`resource` of \"printer\" is given twice, as "), "{error}");
+    assert!(error.contains("max_concurrent: 2") && error.contains("max_concurrent: 5"), "{error}");
+    builder().resource_limit("printer", 2).resource_limit("plotter", 5).start().await.unwrap().shutdown().await;
+}
+
+/// A job whose kind names what cannot be a resource.
+#[derive(Debug, Serialize, Deserialize)]
+struct Smudge;
+
+impl Job for Smudge {
+    const KIND: &'static str = "smudge";
+    type Output = ();
+
+    fn defaults() -> JobDefaults {
+        JobDefaults::default().resource("printer ")
+    }
+
+    async fn run(self, _ctx: JobContext) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_kind_with_a_resource_that_cannot_be_is_refused_at_the_start() {
+    let error = Ratchet::builder().store(memory()).job::<Smudge>().start().await.unwrap_err();
+    assert!(error.to_string().contains("`resource` is \"printer \"; it must not begin or end with"), "{error}");
+}
+
+#[tokio::test]
 async fn a_limit_out_of_bounds_is_refused() {
     let refused = |builder: RatchetBuilder| async { builder.start().await.unwrap_err() };
     let builder = || Ratchet::builder().store(memory()).job::<Print>();

@@ -33,7 +33,7 @@ fn later() -> Duration {
 }
 
 fn of_feed(error: FeedError) -> SubmitError {
-    match error.source {
+    match error.cause {
         FeedCause::Submit(error) => error,
         other => panic!("{other}"),
     }

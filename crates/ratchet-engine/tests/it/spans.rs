@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use ratchet_core::TraceContext;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Level, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -33,16 +33,22 @@ pub(crate) fn listen() -> &'static Spans {
     })
 }
 
-/// A span that was made.
+/// A span that was made, or a warning, which has no id.
 #[derive(Debug, Clone)]
-struct Made {
+pub(crate) struct Made {
     id: u64,
     name: &'static str,
     level: Level,
     fields: BTreeMap<&'static str, String>,
 }
 
-/// Spans, in the order in which they were made.
+impl Made {
+    pub(crate) fn field(&self, name: &str) -> &str {
+        &self.fields[name]
+    }
+}
+
+/// Spans, in the order in which they were made, and warnings under that name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spans(Arc<Mutex<Vec<Made>>>);
 
@@ -52,7 +58,7 @@ impl Spans {
     }
 
     /// Those with this value in this field.
-    fn with(&self, name: &str, field: &str, value: &str) -> Vec<Made> {
+    pub(crate) fn with(&self, name: &str, field: &str, value: &str) -> Vec<Made> {
         let fits = |span: &Made| span.fields.get(field).is_some_and(|found| found == value);
         self.named(name).into_iter().filter(fits).collect()
     }
@@ -76,6 +82,16 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
         }
         let made = Made { id: id.into_u64(), name: metadata.name(), level: *metadata.level(), fields };
         self.0.lock().unwrap().push(made);
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let metadata = event.metadata();
+        if *metadata.level() != Level::WARN || !metadata.target().starts_with("ratchet_engine") {
+            return;
+        }
+        let mut fields = BTreeMap::new();
+        event.record(&mut Fields(&mut fields));
+        self.0.lock().unwrap().push(Made { id: 0, name: "warning", level: Level::WARN, fields });
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {

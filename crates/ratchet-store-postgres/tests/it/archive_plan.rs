@@ -59,7 +59,7 @@ async fn looks(conn: &mut PgConnection) -> Vec<(String, i64)> {
     for (name, state) in [("archive failed", JobState::Failed), ("archive succeeded", JobState::Succeeded)] {
         sqlx::raw_sql("BEGIN").execute(&mut *conn).await.unwrap();
         let before = blocks(conn).await;
-        let request = ArchiveRequest { state, age: Duration::from_hours(24), after: None, limit: 10 };
+        let request = ArchiveRequest { state, age: Duration::from_hours(24), after: None, limit: 10, only: None };
         let done = archive::archive(&mut ratchet_store_postgres::conn(conn), &request).await.unwrap();
         assert_eq!(done.moved, 10, "{name}");
         found.push((name.to_owned(), blocks(conn).await - before));

@@ -1,5 +1,6 @@
 //! What a user of the facade sees: the macros' forms, their errors, and jobs that really run.
 
+mod error_texts;
 mod job_error;
 mod job_forms;
 mod node;
