@@ -30,8 +30,15 @@ pub(crate) struct Narrow<'a> {
 pub(crate) struct Narrowed {
     /// Those that may take all free slots.
     pub(crate) kinds: Arc<[Kind]>,
-    /// Those that may take so many.
-    pub(crate) trials: Vec<(Kind, usize)>,
+    /// Those that try a service, which may together take so many.
+    pub(crate) trials: Vec<(Arc<[Kind]>, usize)>,
+}
+
+/// The kinds of a pool that call one service, and how many of its jobs may try it.
+struct Trial {
+    service: Arc<str>,
+    most: usize,
+    kinds: Vec<Kind>,
 }
 
 impl<'a> Narrow<'a> {
@@ -44,10 +51,10 @@ impl<'a> Narrow<'a> {
         self.again
     }
 
-    pub(crate) fn narrow(&mut self, kinds: &Arc<[Kind]>, free: usize) -> Narrowed {
+    /// `round` is another one each time, so that where slots are few no service takes them from another for ever.
+    pub(crate) fn narrow(&mut self, kinds: &Arc<[Kind]>, free: usize, round: usize) -> Narrowed {
         let mut left = Vec::new();
-        let mut trials = Vec::new();
-        let mut kept = 0;
+        let mut trials: Vec<Trial> = Vec::new();
         for kind in kinds.iter() {
             let service = self.registry.get(kind).and_then(|entry| entry.service.as_ref());
             match service.map(|service| (service, self.resilience.admits(service))) {
@@ -55,18 +62,33 @@ impl<'a> Narrow<'a> {
                 Some((_, Admission::None(wait))) => self.look_again(wait),
                 Some((service, Admission::AtMost(most))) => {
                     self.look_again(Some(if self.tries { TRY_AGAIN } else { Duration::ZERO }));
-                    let asked = self.asked.entry(service.clone()).or_default();
-                    let room = most.saturating_sub(*asked).min(free - kept);
-                    if self.tries && room > 0 {
-                        *asked += room;
-                        kept += room;
-                        trials.push((kind.clone(), room));
+                    // Whichever of its kinds waits may try it.
+                    match trials.iter_mut().find(|trial| trial.service == *service) {
+                        Some(trial) => trial.kinds.push(kind.clone()),
+                        None => trials.push(Trial { service: service.clone(), most, kinds: vec![kind.clone()] }),
                     }
                 }
             }
         }
         let kinds = if left.len() == kinds.len() { kinds.clone() } else { left.into() };
-        Narrowed { kinds, trials }
+        Narrowed { kinds, trials: if self.tries { self.share(trials, free, round) } else { Vec::new() } }
+    }
+
+    /// Room for each service that is tried, of what is free.
+    fn share(&mut self, mut trials: Vec<Trial>, mut free: usize, round: usize) -> Vec<(Arc<[Kind]>, usize)> {
+        let first = round % trials.len().max(1);
+        trials.rotate_left(first);
+        let mut shared = Vec::with_capacity(trials.len());
+        for Trial { service, most, kinds } in trials {
+            let asked = self.asked.entry(service).or_default();
+            let room = most.saturating_sub(*asked).min(free);
+            if room > 0 {
+                *asked += room;
+                free -= room;
+                shared.push((kinds.into(), room));
+            }
+        }
+        shared
     }
 
     fn look_again(&mut self, wait: Option<Duration>) {

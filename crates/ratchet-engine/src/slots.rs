@@ -20,8 +20,9 @@ pub(crate) struct SlotPools {
     pools: Vec<SlotPool>,
     /// Room for the steps that Ratchet itself runs, in a queue of their own: no job of the application holds them up.
     internal: SlotPool,
-    /// Which pool is served first: another one each time, so that a busy queue cannot use up every claim.
-    first: usize,
+    /// Says which pool is served first, and in it which service is tried first: other ones in each round, so that none can
+    /// use up every claim.
+    round: usize,
 }
 
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl SlotPools {
             slots: INTERNAL_SLOTS,
             taken: 0,
         };
-        Self { pools, internal, first: 0 }
+        Self { pools, internal, round: 0 }
     }
 
     pub(crate) fn queues(&self) -> impl Iterator<Item = &QueueName> {
@@ -93,23 +94,28 @@ impl SlotPools {
         (total - self.free()) as f64 / total as f64
     }
 
+    /// Lets others be served first. A round has to hold a claim that tries services, or some pools never would.
+    pub(crate) fn next_round(&mut self) {
+        self.round = self.round.wrapping_add(1);
+    }
+
     /// What there is room for; with the steps that Ratchet itself runs only if they are looked for, because every kind
     /// more costs every claim.
     pub(crate) fn request(
-        &mut self,
+        &self,
         node: NodeId,
         config: &Config,
         probation: bool,
         internal: bool,
         narrow: &mut Narrow<'_>,
     ) -> ClaimRequest {
-        self.first = (self.first + 1) % self.pools.len().max(1);
-        let (later, sooner) = self.pools.split_at(self.first);
+        let count = self.pools.len().max(1);
+        let (later, sooner) = self.pools.split_at(self.round % count);
         let mut pools = Vec::with_capacity(self.pools.len() + 1);
         for pool in sooner.iter().chain(later).chain(internal.then_some(&self.internal)) {
             let free = pool.slots.saturating_sub(pool.taken);
             if free > 0 {
-                pools.extend(pool.narrowed(free, narrow));
+                pools.extend(pool.narrowed(free, self.round / count, narrow));
             }
         }
         let limit = config.claim_max.min(pools.iter().map(|pool| pool.free).sum());
@@ -145,12 +151,12 @@ impl SlotPools {
 
 impl SlotPool {
     /// The free slots, shared among the kinds that may be claimed now: those that are tried have some of their own.
-    fn narrowed(&self, mut free: usize, narrow: &mut Narrow<'_>) -> Vec<Pool> {
-        let Narrowed { kinds, trials } = narrow.narrow(&self.kinds, free);
+    fn narrowed(&self, mut free: usize, round: usize, narrow: &mut Narrow<'_>) -> Vec<Pool> {
+        let Narrowed { kinds, trials } = narrow.narrow(&self.kinds, free, round);
         let mut pools = Vec::with_capacity(1 + trials.len());
-        for (kind, room) in trials {
+        for (kinds, room) in trials {
             free -= room;
-            pools.push(Pool { queue: self.queue.clone(), kinds: [kind].into(), free: room });
+            pools.push(Pool { queue: self.queue.clone(), kinds, free: room });
         }
         if free > 0 && !kinds.is_empty() {
             pools.push(Pool { queue: self.queue.clone(), kinds, free });
@@ -190,6 +196,7 @@ mod tests {
         let node = crate::new_node_id();
         let admit = Guarded::new(Arc::new(crate::AlwaysAdmit));
         let mut first = || {
+            slots.next_round();
             let mut narrow = Narrow::new(&registry, &admit, true);
             slots.request(node, &config, false, false, &mut narrow).pools[0].queue.to_string()
         };
@@ -225,6 +232,74 @@ mod tests {
         );
         let kinds = |pool: &Pool| pool.kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
         (request.pools.iter().map(|pool| (kinds(pool), pool.free)).collect(), narrow.again())
+    }
+
+    /// Two kinds of one service.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Charge;
+
+    impl crate::Job for Charge {
+        const KIND: &'static str = "charge";
+        type Output = ();
+        fn defaults() -> crate::JobDefaults {
+            crate::JobDefaults::default().service("payments")
+        }
+        async fn run(self, _ctx: crate::JobContext) -> Result<(), crate::Failure> {
+            Ok(())
+        }
+    }
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Refund;
+
+    impl crate::Job for Refund {
+        const KIND: &'static str = "refund";
+        type Output = ();
+        fn defaults() -> crate::JobDefaults {
+            crate::JobDefaults::default().service("payments")
+        }
+        async fn run(self, _ctx: crate::JobContext) -> Result<(), crate::Failure> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everything_that_waits_may_try_its_service_in_its_turn() {
+        let breakers = Arc::new(CircuitBreakers::new(BreakerConfig::FAST));
+        for service in ["payments", "other"] {
+            for _ in 0..3 {
+                let ticket = breakers.enter(service).unwrap();
+                breakers.leave(service, ticket, CallEnd::Failed);
+            }
+        }
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let resilience = Guarded::new(breakers);
+        let registrations =
+            vec![Registration::of::<Charge>(), Registration::of::<Refund>(), Registration::of::<Other>()];
+        let registry = Registry::build(registrations, &StateMap::default()).unwrap();
+        // So few slots that one service leaves none for the other.
+        let queues =
+            ["a", "b", "default"].map(|queue| (QueueName::new(queue).unwrap(), Slots { tasks: 1, threads: 0 }));
+        let mut slots = SlotPools::new(&registry, &queues.into());
+        let mut tried = std::collections::BTreeSet::new();
+        for _ in 0..6 {
+            slots.next_round();
+            for tries in [true, false] {
+                let mut narrow = Narrow::new(&registry, &resilience, tries);
+                let request = slots.request(crate::new_node_id(), &Config::default(), false, false, &mut narrow);
+                let room_for = |kind: &str| -> usize {
+                    let asks = |pool: &&Pool| pool.kinds.iter().any(|one| one.as_str() == kind);
+                    request.pools.iter().filter(asks).map(|pool| pool.free).sum()
+                };
+                for kind in ["charge", "refund", "other"] {
+                    assert!(room_for(kind) <= if tries { BreakerConfig::FAST.trials } else { 0 }, "{request:?}");
+                }
+                for pool in request.pools {
+                    tried.extend(pool.kinds.iter().map(|kind| (pool.queue.to_string(), kind.to_string())));
+                }
+            }
+        }
+        assert_eq!(tried.len(), 3 * 3, "every kind in every queue: {tried:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -57,6 +57,9 @@ impl Pump {
     /// What to ask for now; `None` if there is no room, or nothing that may run.
     fn next_claim(&mut self, now: Instant, settling: usize, internal: bool) -> Option<ClaimRequest> {
         self.tried = !self.tried;
+        if self.tried {
+            self.slots.next_round();
+        }
         let (request, again) = self.claim_request(settling, internal, self.tried);
         self.timers.readmit = again.map(|wait| now + wait);
         if request.limit == 0 && self.slots.free() > 0 {

@@ -260,6 +260,23 @@ impl Job for Refund {
 }
 
 #[tokio::test]
+async fn a_service_is_tried_by_whichever_of_its_kinds_waits_wherever_it_does() {
+    for queue in ["default", "refunds"] {
+        let (payments, stage) = (Payments::default(), Stage::default());
+        let ratchet = node(&payments, &stage).job::<Refund>().queue("refunds", 20).start().await.unwrap();
+        let charges: Vec<_> = (0..3).map(|_| ratchet.enqueue(Charge).max_retries(0)).collect();
+        for charge in ratchet.submit_all(charges).await.unwrap() {
+            charge.result().await.unwrap_err();
+        }
+        until(&ratchet, BreakerState::Open).await;
+        // No charge waits: all are dead letters.
+        let refund = ratchet.enqueue(Refund).queue(queue).submit().await.unwrap();
+        let refunded = tokio::time::timeout(Duration::from_secs(10), refund.result()).await;
+        refunded.expect("it is tried by a refund").unwrap();
+    }
+}
+
+#[tokio::test]
 async fn two_breakers_for_one_service_are_refused_unless_the_node_decides() {
     let payments = Payments::default();
     let builder = || Ratchet::builder().store(memory()).job::<Charge>().state(payments.clone());
