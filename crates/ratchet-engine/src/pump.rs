@@ -47,6 +47,8 @@ pub(crate) struct Pump {
     pub(super) released: Vec<Fence>,
     /// Whether the last claim asked for jobs that try a service.
     pub(super) tried: bool,
+    /// Whether there was no turn since the last reconcile.
+    reconciled: bool,
 
     messages: mpsc::Receiver<Message>,
     sender: mpsc::Sender<Message>,
@@ -95,6 +97,7 @@ pub(super) struct Timers {
     pub(super) ask_due: Option<Instant>,
     pub(super) asked_due: Instant,
     pub(super) reconcile: Instant,
+    pub(super) reconcile_failures: u32,
     /// Settlements wait until then for others to join them, or for a broken database.
     pub(super) settle: Instant,
     /// Permits are kept until then for a broken database.
@@ -147,6 +150,7 @@ impl Pump {
             ask_due: None,
             asked_due: now,
             reconcile: now + config.reconcile,
+            reconcile_failures: 0,
             settle: now,
             release: now,
             claim_again: now,
@@ -174,6 +178,7 @@ impl Pump {
             settlements: Vec::new(),
             released: Vec::new(),
             tried: false,
+            reconciled: false,
             messages,
             sender,
             begun: now,
@@ -194,11 +199,15 @@ impl Pump {
                 return;
             }
             let now = Instant::now();
-            if self.timers.reconcile <= now {
+            let may_turn = self.may_settle(now) || self.may_claim(now);
+            // They take turns: however soon the next reconcile is wanted, it does not keep results from being written.
+            if self.timers.reconcile <= now && !(self.reconciled && may_turn) {
+                self.reconciled = true;
                 self.reconcile().await;
             } else if !self.released.is_empty() && self.timers.release <= now {
                 self.release_permits().await;
-            } else if self.may_settle(now) || self.may_claim(now) {
+            } else if may_turn {
+                self.reconciled = false;
                 self.turn().await;
             } else if self.timers.ask_due.is_some_and(|at| at <= now) {
                 self.ask_next_due().await;

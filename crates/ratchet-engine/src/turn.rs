@@ -25,6 +25,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How often the smallest form of a settlement may be refused before it is given up; that takes half a minute.
 const REFUSALS_MAX: u32 = 12;
 
+/// How long to leave a database alone that failed, after so many failures before.
+pub(super) fn pause_after(failures: u32) -> Duration {
+    let base = PAUSE_MIN.saturating_mul(1 << failures.min(10)).min(PAUSE_MAX);
+    base.mul_f64(0.75 + fastrand::f64() / 2.0)
+}
+
 impl Pump {
     /// One transaction: settles what has ended, then claims for the room there is.
     pub(super) async fn turn(&mut self) {
@@ -191,8 +197,7 @@ impl Pump {
 
     /// Waits before the next try, longer each time.
     fn pause(&mut self, error: &StoreError) {
-        let base = PAUSE_MIN.saturating_mul(1 << self.timers.failures.min(10)).min(PAUSE_MAX);
-        let pause = base.mul_f64(0.75 + fastrand::f64() / 2.0);
+        let pause = pause_after(self.timers.failures);
         self.timers.failures = self.timers.failures.saturating_add(1);
         if self.timers.failures.is_power_of_two() {
             let waiting = self.settlements.len();

@@ -148,7 +148,8 @@ async fn a_node_that_cannot_beat_cancels_its_work_and_goes_on_when_it_can() {
 async fn a_node_that_was_declared_dead_finishes_nothing_and_goes_on_as_another() {
     let (store, stage) = faulty();
     let inner = store.inner.clone();
-    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    // Not so often that it finds out by reconciling, before it has a result to be refused.
+    let ratchet = quick(&stage).store(store.clone()).reconcile(Duration::from_mins(1)).start().await.unwrap();
     let mut events = ratchet.events();
     let before = ratchet.node_id();
     let handle = ratchet.enqueue(Play::Gate).max_retries(0).submit().await.unwrap();
@@ -326,4 +327,61 @@ async fn a_handler_that_cancels_its_own_token_harms_nothing() {
     let ratchet = quick(&stage).store(store).start().await.unwrap();
     let handle = ratchet.enqueue(Play::CancelsItsToken).submit().await.unwrap();
     assert_eq!(handle.result().await.unwrap(), "still here");
+}
+
+#[tokio::test]
+async fn results_are_written_also_when_a_reconcile_takes_longer_than_the_time_between_two() {
+    let (mut store, stage) = faulty();
+    store.slow.reconcile = Duration::from_millis(100);
+    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    let mut events = ratchet.events();
+    let [gate, other] = [Play::Gate, Play::UntilCancelled].map(|play| ratchet.enqueue(play));
+    let (gate, other) = (gate.submit().await.unwrap(), other.submit().await.unwrap());
+    started(&mut events, gate.id()).await;
+    started(&mut events, other.id()).await;
+    store.reconciles.subscribe().wait_for(|count| *count >= 2).await.unwrap();
+    stage.open_gate();
+    let opened = tokio::time::timeout(Duration::from_secs(5), gate.result()).await;
+    assert_eq!(opened.expect("it is written").unwrap(), "opened");
+    assert!(ratchet.cancel(other.id()).await.unwrap());
+}
+
+#[tokio::test]
+async fn results_are_written_while_jobs_are_cancelled_one_after_another() {
+    const JOBS: usize = 50;
+    let (mut store, stage) = faulty();
+    store.slow.reconcile = Duration::from_millis(50);
+    let ratchet = quick(&stage).store(store.clone()).queue("default", JOBS + 1).start().await.unwrap();
+    let gate = ratchet.enqueue(Play::Gate).submit().await.unwrap();
+    let jobs = (0..JOBS).map(|_| ratchet.enqueue(Play::Hang));
+    let jobs = ratchet.submit_all(jobs.collect::<Vec<_>>()).await.unwrap();
+    eventually("all run", async || stage.total_runs() == JOBS + 1).await;
+    // A cancel during each reconcile: so the next one is wanted as soon as it ends.
+    let (client, mut asked) = ((*ratchet).clone(), store.reconciles.subscribe());
+    let cancelling = tokio::spawn(async move {
+        for job in jobs {
+            asked.changed().await.unwrap();
+            assert!(client.cancel(job.id()).await.unwrap());
+        }
+    });
+    store.reconciles.subscribe().wait_for(|count| *count >= 3).await.unwrap();
+    stage.open_gate();
+    assert_eq!(gate.result().await.unwrap(), "opened");
+    assert!(!cancelling.is_finished(), "it is not written only when nobody cancels any more");
+    cancelling.abort();
+}
+
+#[tokio::test]
+async fn a_reconcile_that_fails_is_tried_again_after_longer_and_longer_waits() {
+    let (store, stage) = faulty();
+    store.failures.of(&["reconcile"]);
+    let node = quick(&stage).store(store.clone()).reconcile(Duration::from_millis(10));
+    let ratchet = node.start().await.unwrap();
+    ratchet.enqueue(Play::UntilCancelled).submit().await.unwrap();
+    let mut asked = store.reconciles.subscribe();
+    asked.wait_for(|count| *count >= 1).await.unwrap();
+    let begun = Instant::now();
+    asked.wait_for(|count| *count >= 6).await.unwrap();
+    // 20, 40, 80, 160 and 320 ms, each a quarter more or less.
+    assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
 }

@@ -43,6 +43,10 @@ pub(crate) struct Faulty {
     pub(crate) lost_chunks: Arc<AtomicUsize>,
     /// Calls that panic.
     pub(crate) panics: Panics,
+    /// Calls that fail.
+    pub(crate) failures: Failures,
+    /// How many times a reconcile was asked for.
+    pub(crate) reconciles: Arc<tokio::sync::watch::Sender<usize>>,
     /// A batch whose children cannot be cancelled.
     pub(crate) broken_batch: Arc<Mutex<Option<JobId>>>,
     /// What the store offers to carry hints.
@@ -71,6 +75,8 @@ impl Faulty {
             dead_heart: Arc::default(),
             lost_chunks: Arc::default(),
             panics: Panics::default(),
+            failures: Failures::default(),
+            reconciles: Arc::default(),
             broken_batch: Arc::default(),
             lose_a_claim: Arc::default(),
             slow: Slow::default(),
@@ -123,6 +129,20 @@ impl Panics {
     }
 }
 
+/// Names of calls that find no database.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failures(Arc<Mutex<BTreeSet<&'static str>>>);
+
+impl Failures {
+    pub(crate) fn of(&self, calls: &[&'static str]) {
+        self.0.lock().unwrap().extend(calls);
+    }
+
+    fn look(&self, call: &str) -> Result<(), StoreError> {
+        if self.0.lock().unwrap().contains(call) { Err(down()) } else { Ok(()) }
+    }
+}
+
 fn down() -> StoreError {
     StoreError::new(ErrorKind::Unavailable, "testing", "the test took the database away")
 }
@@ -162,12 +182,13 @@ struct FaultyPulse {
     panics: Panics,
 }
 
-/// How long the heartbeat's questions take.
+/// How long questions take that are asked again and again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slow {
     pub(crate) beat: Duration,
     pub(crate) time: Duration,
     pub(crate) register: Duration,
+    pub(crate) reconcile: Duration,
     pub(crate) beats: Arc<AtomicUsize>,
 }
 
@@ -196,6 +217,7 @@ macro_rules! delegated {
         impl $trait for Faulty {
             $(async fn $name(&self, $($arg: $type),*) -> Result<$out, StoreError> {
                 self.panics.look(stringify!($name));
+                self.failures.look(stringify!($name))?;
                 self.inner.$name($($arg),*).await
             })*
         }
@@ -381,6 +403,11 @@ impl ClusterStore for Faulty {
         self.inner.nodes().await
     }
     async fn reconcile(&self, node: NodeId, progress: &[Progress]) -> Result<Vec<Running>, StoreError> {
+        self.reconciles.send_modify(|count| *count += 1);
+        if !self.slow.reconcile.is_zero() {
+            tokio::time::sleep(self.slow.reconcile).await;
+        }
+        self.failures.look("reconcile")?;
         self.inner.reconcile(node, progress).await
     }
     async fn orphans(&self, observer: NodeId, grace: Duration, limit: usize) -> Result<Orphans, StoreError> {
