@@ -329,13 +329,15 @@ impl Pump {
                 running.leash.pull(Pull::HandBack);
             }
         }
-        let given_up = now >= deadline + self.config.cancel_grace * 2 + Duration::from_secs(10);
-        if given_up && !(self.running.is_empty() && self.settlements.is_empty()) {
-            let left = self.running.len() + self.settlements.len();
-            tracing::error!(left, "stopped without settling everything; other nodes will rescue what is left");
+        let (results, permits) = (self.running.len() + self.settlements.len(), self.released.len());
+        if results + permits == 0 {
             return true;
         }
-        self.running.is_empty() && self.settlements.is_empty() && self.released.is_empty()
+        let given_up = now >= deadline + self.config.cancel_grace * 2 + Duration::from_secs(10);
+        if given_up {
+            tracing::error!(results, permits, "stopped without writing everything; other nodes will rescue what is left");
+        }
+        given_up
     }
 
     /// Starts a claimed job.
@@ -467,5 +469,59 @@ impl Drop for Pump {
         for running in self.running.values() {
             running.task.abort();
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use ratchet_core::{JobId, MemoryStore};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::job_log::JobLogs;
+    use crate::metrics::Meter;
+    use crate::polling::AdaptivePolling;
+    use crate::registry::Registry;
+    use crate::resilience::Guarded;
+
+    /// A pump without handlers that has been draining for long.
+    pub(crate) fn overdue(store: MemoryStore, node: NodeId) -> Pump {
+        let counters = Arc::new(Counters::new(Meter::default()));
+        let standing =
+            Standing { node, alive_since: Instant::now(), fenced: false, right: CancellationToken::new() };
+        let long_ago = Instant::now().checked_sub(Duration::from_mins(1)).expect("the machine is older");
+        Pump::new(PumpParts {
+            store: Arc::new(store.clone()),
+            client: Client::new(store),
+            runner: Runner {
+                registry: Registry::build(Vec::new(), &StateMap::default()).unwrap(),
+                gates: Arc::new([]),
+                executor: crate::executor::Executor::default(),
+                resilience: Guarded::new(Arc::new(crate::AlwaysAdmit)),
+                retry_policy: Arc::new(crate::DefaultRetryPolicy),
+                sanitizer: Arc::new(crate::DefaultErrorSanitizer),
+                cancel_grace: Duration::ZERO,
+            },
+            states: Arc::default(),
+            logs: LogQueue::new(JobLogs::default(), counters.clone()),
+            config: Config::default(),
+            counters,
+            strategy: Box::new(AdaptivePolling::default()),
+            standing: watch::channel(standing).1,
+            drain: watch::channel(Some(long_ago)).1,
+        })
+    }
+
+    fn fence(node: NodeId) -> Fence {
+        Fence { job_id: JobId(node.0), version: 1, node }
+    }
+
+    #[tokio::test]
+    async fn permits_that_cannot_be_ended_do_not_keep_a_node_from_stopping() {
+        let node = crate::new_node_id();
+        let mut pump = overdue(MemoryStore::manual().0, node);
+        assert!(pump.drained());
+        pump.released.push(fence(node));
+        assert!(pump.drained(), "others end them, when the node is gone");
     }
 }
