@@ -134,6 +134,10 @@ impl OpenBatch {
         C: IntoStep,
         E: Into<BoxError>,
     {
+        // A key may have led to somebody else's batch.
+        if let Err(error) = self.client().may_extend(self.handle.id(), "extending").await {
+            return Err(FeedError { open: false, ..FeedError::left_open(self.handle.id(), 0, error) });
+        }
         let mut children = pin!(children);
         let mut added = 0;
         let mut chunk = Admitted::none(self.chunk);
@@ -229,11 +233,10 @@ impl Client {
     /// [`NotFound`](ErrorKind::NotFound) if there is no such batch, [`Conflict`](ErrorKind::Conflict) if it takes no
     /// further children.
     pub async fn open_batch(&self, id: JobId) -> Result<OpenBatch, StoreError> {
-        let doing = || format!("opening batch {id}");
-        let batch = if self.may(Action::Extend, id).await? { self.batch_record(id).await? } else { None };
-        let batch = batch.ok_or_else(|| StoreError::new(ErrorKind::NotFound, doing(), "there is no such batch"))?;
+        self.may_extend(id, "opening").await?;
+        let batch = self.batch_record(id).await?.ok_or_else(|| no_batch(id, "opening"))?;
         match batch.refusal() {
-            Some(problem) => Err(StoreError::new(ErrorKind::Conflict, doing(), problem)),
+            Some(problem) => Err(StoreError::new(ErrorKind::Conflict, format!("opening batch {id}"), problem)),
             None => Ok(OpenBatch::new(self.batch_handle(id), OpenBatch::CHUNK_DEFAULT)),
         }
     }
@@ -243,12 +246,19 @@ impl Client {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if there is no such batch, [`Conflict`](ErrorKind::Conflict) if it was cancelled.
     pub async fn seal_batch(&self, id: JobId) -> Result<(), StoreError> {
-        if !self.may(Action::Extend, id).await? {
-            return Err(StoreError::new(ErrorKind::NotFound, format!("sealing batch {id}"), "there is no such batch"));
-        }
+        self.may_extend(id, "sealing").await?;
         let followed = self.store().seal_batch(id).await?;
         self.followed(&followed, None);
         self.wake_for(&followed);
         Ok(())
     }
+
+    /// Whether the caller may go on with a batch; one that he may not read is none for him.
+    async fn may_extend(&self, id: JobId, doing: &str) -> Result<(), StoreError> {
+        if self.may(Action::Extend, id).await? { Ok(()) } else { Err(no_batch(id, doing)) }
+    }
+}
+
+fn no_batch(id: JobId, doing: &str) -> StoreError {
+    StoreError::new(ErrorKind::NotFound, format!("{doing} batch {id}"), "there is no such batch")
 }

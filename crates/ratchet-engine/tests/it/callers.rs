@@ -9,7 +9,8 @@ use ratchet_core::{
     StoreError,
 };
 use ratchet_engine::{
-    Action, Authorizer, Client, JobExt as _, OwnJobs, Scope, SignalError, SubmitError, Target, new_job_id, result,
+    Action, Authorizer, Client, FeedCause, JobExt as _, OwnJobs, Scope, SignalError, SubmitError, Target, new_job_id,
+    result,
 };
 
 use crate::support::{Play, Stage, memory, quick};
@@ -250,6 +251,23 @@ async fn who_may_create_may_not_therefore_replace() {
     let denied = alice.enqueue(work()).replace(old.id()).await.unwrap_err();
     assert!(matches!(&denied, SubmitError::Denied(denied) if denied.action() == Action::Replace), "{denied:?}");
     assert_eq!(old.status().await.unwrap(), JobState::Pending);
+}
+
+#[tokio::test]
+async fn who_learns_the_id_of_a_batch_by_its_key_cannot_extend_it() {
+    let (application, alice, bob) = own_jobs();
+    let import = |client: &Client| client.batch().idempotency_key("bob:import").open();
+    let bobs = import(&bob).await.unwrap().handle();
+    let hers = import(&alice).await.unwrap();
+    assert_eq!((hers.handle().id(), hers.handle().is_duplicate()), (bobs.id(), true));
+    let refused = hers.extend(futures_util::stream::iter([work()])).await.unwrap_err();
+    let missing = format!("{:?}", alice.open_batch(bobs.id()).await.unwrap_err().kind());
+    let FeedCause::Submit(SubmitError::Store(error)) = &refused.cause else { panic!("{refused:?}") };
+    assert_eq!((format!("{:?}", error.kind()), refused.open, refused.added), (missing, false, 0));
+    assert_eq!(bobs.record().await.unwrap().counts.total, 0);
+    assert_eq!(application.list(&JobFilter::default(), None, 10).await.unwrap().items.len(), 1);
+    let again = import(&bob).await.unwrap();
+    assert_eq!(again.extend(futures_util::stream::iter([work()])).await.unwrap(), 1, "he may go on by his key");
 }
 
 #[tokio::test]
