@@ -306,11 +306,12 @@ fn after_about(wait: Duration) -> Duration {
     wait.mul_f64(1.0 + fastrand::f64() / 4.0)
 }
 
-/// What an attempt says about the service that it called. An error that is not to be retried lies in the job, not there.
+/// What an attempt says about the service that it called. An error that is not to be retried, whoever says so, lies in the
+/// job, not there.
 fn call_end(outcome: &Outcome, verdicts: &Verdicts) -> CallEnd {
     match outcome {
         Outcome::Succeeded { .. } => CallEnd::Succeeded,
-        Outcome::Failed(_) if verdicts.do_not_retry.is_some() => CallEnd::Neutral,
+        Outcome::Failed(_) if verdicts.do_not_retry.is_some() || verdicts.policy_refused => CallEnd::Neutral,
         Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Panicked(_) => CallEnd::Failed,
         Outcome::Crashed | Outcome::Cancelled | Outcome::Deferred { .. } => CallEnd::Neutral,
     }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::breaker::{Admission, BreakerConfig, BreakerState, CallEnd, Ticket};
 use ratchet_core::explain::Reason;
-use ratchet_core::{DeferReason, JobState};
+use ratchet_core::{DeferReason, JobRecord, JobState};
 use ratchet_engine::{
     AlwaysAdmit, Failure, Job, JobContext, JobDefaults, JobEventKind, Ratchet, RatchetBuilder, Requirement,
-    ResilienceStrategy, StartError,
+    ResilienceStrategy, RetryPolicy, RetryVerdict, StartError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -183,6 +183,26 @@ async fn errors_that_lie_in_the_job_do_not_open_it() {
         job.result().await.unwrap_err();
     }
     assert_eq!(state_of(&ratchet, "play"), Some(BreakerState::Closed), "the kind is the service, if none is named");
+}
+
+/// Has another idea of what is worth a second attempt.
+struct NeverAgain;
+
+impl RetryPolicy for NeverAgain {
+    fn verdict(&self, _job: &JobRecord, _attempt: u32, _failure: &Failure) -> RetryVerdict {
+        RetryVerdict::Refuse
+    }
+}
+
+#[tokio::test]
+async fn errors_that_the_retry_policy_refuses_do_not_open_it() {
+    let (payments, stage) = (Payments::default(), Stage::default());
+    let ratchet = node(&payments, &stage).retry_policy(NeverAgain).start().await.unwrap();
+    for _ in 0..5 {
+        let job = ratchet.enqueue(Play::FailTimes(1)).submit().await.unwrap();
+        job.result().await.unwrap_err();
+    }
+    assert_eq!(state_of(&ratchet, "play"), Some(BreakerState::Closed));
 }
 
 #[tokio::test]
