@@ -180,6 +180,11 @@ impl RatchetBuilder {
             Ok(declarations) => declarations,
             Err(error) => {
                 pulse.stop().await;
+                // Should that fail too, others find the node dead after its grace.
+                let deregistered = store.deregister(registration.id);
+                if let Err(error) = within(config.store_deadline, "leaving the cluster", deregistered).await {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed");
+                }
                 hooks.after_stop().await;
                 return Err(error.into());
             }

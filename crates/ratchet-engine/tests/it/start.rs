@@ -2,6 +2,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ratchet_core::store::ClusterStore as _;
 use ratchet_engine::{BoxError, LifecycleHook, Ratchet, StartError};
 
 use crate::faulty::Faulty;
@@ -42,6 +43,14 @@ async fn a_database_that_does_not_answer_cannot_keep_a_node_from_saying_so() {
     let refused = tokio::time::timeout(Duration::from_secs(5), started).await.expect("it does not hang");
     let error = refused.unwrap_err();
     assert!(format!("{error:?}").contains("did not answer within 100ms"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_node_that_could_not_declare_its_resources_is_not_left_behind() {
+    let store = Faulty::new(memory());
+    store.failures.of(&["declare_resource"]);
+    refused(quick(&Stage::default()).store(store.clone()).resource_limit("printer", 1), "took the database away").await;
+    assert_eq!(store.inner.nodes().await.unwrap(), []);
 }
 
 #[derive(Clone)]
