@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
-use ratchet_core::explain::{Explanation, Here, explain};
+use ratchet_core::explain::{Beyond, Explanation, Here, Reason, explain};
 use ratchet_core::insight::{COUNTED_MAX, QueueHealth, Waiting, queue_health, waiting_by_queue};
 use ratchet_core::{JobId, JobState, QueueName, Store, StoreError};
 
@@ -32,6 +32,9 @@ impl Client {
 
     /// Why a job does not run now: everything that holds it up, in the order in which a node asks; `None` if there is no such
     /// job. What nodes have to do with it is known from their last heartbeats; a [node](Ratchet::explain) knows itself better.
+    ///
+    /// A caller who may not read the lists of queues, nodes, services or resources is told which of them holds the job up, and
+    /// no more ([`Reason::Withheld`]).
     ///
     /// # Errors
     /// If the store cannot be asked.
@@ -60,7 +63,23 @@ impl Client {
         if !self.may(Action::Read, id).await? {
             return Ok(None);
         }
-        explain(&**self.store(), id, &Here::default()).await
+        let mut told = explain(&**self.store(), id, &Here::default()).await?;
+        for reason in told.iter_mut().flat_map(|told| &mut told.reasons) {
+            if let Some(beyond) = reason.beyond().filter(|beyond| !self.allows(Action::Read, &list_of(*beyond))) {
+                *reason = Reason::Withheld { beyond };
+            }
+        }
+        Ok(told)
+    }
+}
+
+/// The list that tells what a reason tells.
+fn list_of(beyond: Beyond) -> Target<'static> {
+    match beyond {
+        Beyond::Queue => Target::Queues,
+        Beyond::Service => Target::Services,
+        Beyond::Resource => Target::Resources,
+        Beyond::Nodes => Target::Nodes,
     }
 }
 

@@ -6,7 +6,7 @@ mod reason;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use self::reason::Reason;
+pub use self::reason::{Beyond, Reason};
 
 use self::gates::{Gates, Standing};
 use crate::claim::Boost;

@@ -109,6 +109,46 @@ pub enum Reason {
         /// How many, of those in its queue that go the same way: what only they are held up by lets this one pass.
         jobs: Depth,
     },
+    /// Something that whoever asks may not look at.
+    Withheld {
+        /// Where it is.
+        beyond: Beyond,
+    },
+}
+
+/// What a reason tells of that is not the job's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Beyond {
+    /// Its queue, with the jobs of others.
+    Queue,
+    /// The nodes.
+    Nodes,
+    /// The service that it calls.
+    Service,
+    /// The resource that it needs.
+    Resource,
+}
+
+impl Reason {
+    /// What it tells of beyond the job; `None` if it tells of nothing else.
+    pub fn beyond(&self) -> Option<Beyond> {
+        match self {
+            Self::QueuePaused { .. } | Self::Probation { .. } | Self::Behind { .. } => Some(Beyond::Queue),
+            Self::NoNode { .. } | Self::NoSlot { .. } => Some(Beyond::Nodes),
+            Self::Breaker { .. } => Some(Beyond::Service),
+            Self::Permit { .. } => Some(Beyond::Resource),
+            Self::Withheld { beyond } => Some(*beyond),
+            Self::Ended { .. }
+            | Self::Running { .. }
+            | Self::Paused
+            | Self::Dependency { .. }
+            | Self::Children { .. }
+            | Self::Signal { .. }
+            | Self::NotDue { .. }
+            | Self::PutOff { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for Reason {
@@ -180,6 +220,10 @@ impl fmt::Display for Reason {
                 f.write_str("one job of its queue is more urgent or older")
             }
             Self::Behind { jobs } => write!(f, "{jobs} jobs of its queue are more urgent or older"),
+            Self::Withheld { beyond: Beyond::Queue } => f.write_str("its queue holds it up"),
+            Self::Withheld { beyond: Beyond::Nodes } => f.write_str("no node can run it now"),
+            Self::Withheld { beyond: Beyond::Service } => f.write_str("the service that it calls is left alone"),
+            Self::Withheld { beyond: Beyond::Resource } => f.write_str("no permit for its resource is left"),
         }
     }
 }
@@ -226,6 +270,7 @@ mod tests {
         let (kind, queue) = (Kind::new("mail").unwrap(), QueueName::default());
         let nowhere = |living| Reason::NoNode { kind: kind.clone(), queue: queue.clone(), living };
         let what = "mail in queue default; register its handler and serve its queue";
+        check(Reason::Withheld { beyond: Beyond::Queue }, "its queue holds it up");
         check(nowhere(1), &format!("the only living node does not run {what}"));
         check(nowhere(2), &format!("none of the 2 living nodes runs {what}"));
     }

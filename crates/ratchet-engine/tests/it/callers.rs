@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use ratchet_core::explain::{Beyond, Reason};
+use ratchet_core::insight::Depth;
 use ratchet_core::page::JobFilter;
 use ratchet_core::recurring::RecurringFilter;
 use ratchet_core::{
-    DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, MemoryStore, Principal, QueueName, ServiceName,
+    DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, Kind, MemoryStore, Principal, QueueName, ServiceName,
     StoreError,
 };
 use ratchet_engine::{
@@ -268,6 +270,21 @@ async fn who_learns_the_id_of_a_batch_by_its_key_cannot_extend_it() {
     assert_eq!(application.list(&JobFilter::default(), None, 10).await.unwrap().items.len(), 1);
     let again = import(&bob).await.unwrap();
     assert_eq!(again.extend(futures_util::stream::iter([work()])).await.unwrap(), 1, "he may go on by his key");
+}
+
+#[tokio::test]
+async fn an_explanation_tells_a_caller_nothing_of_others() {
+    let (application, alice, bob) = own_jobs();
+    bob.enqueue(work()).submit().await.unwrap();
+    let hers = alice.enqueue(work()).submit().await.unwrap().id();
+    let reasons = async |client: &Client| client.explain(hers).await.unwrap().unwrap().reasons;
+    let told = [Reason::NoNode { kind: Kind::new("play").unwrap(), queue: QueueName::default(), living: 0 }];
+    let behind = Reason::Behind { jobs: Depth { count: 1, or_more: false } };
+    assert_eq!(reasons(&application).await, [told.as_slice(), &[behind]].concat());
+    let root = application.as_principal("root").unwrap();
+    assert_eq!(reasons(&root).await, reasons(&application).await, "who may read the lists is told all");
+    let blurred = [Beyond::Nodes, Beyond::Queue].map(|beyond| Reason::Withheld { beyond });
+    assert_eq!(reasons(&alice).await, blurred);
 }
 
 #[tokio::test]
