@@ -1,17 +1,16 @@
 //! What is asked before a handler runs, in order.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use ratchet_core::DeferReason;
 
 use crate::admission::Rules;
 use crate::context::JobContext;
 use crate::failure::Failure;
 
 /// One question before a handler runs. Gates are asked in the order of [`gates`]; the first that does not let the job
-/// pass decides.
+/// pass decides. Whatever would have to wait is not claimed at all: permits come with the claim, and services are asked in
+/// the pump.
 #[async_trait]
 pub(crate) trait Gate: Send + Sync {
     async fn check(&self, ctx: &JobContext) -> Passage;
@@ -24,9 +23,6 @@ pub(crate) enum Passage {
     Open,
     /// The job is no longer wanted.
     Cancelled,
-    #[cfg_attr(not(test), expect(dead_code, reason = "the answer of breaker and permit gates, which slot in here"))]
-    /// Not now: the job goes back without an attempt consumed.
-    NotNow { delay: Duration, reason: DeferReason },
     /// Never: the attempt fails with this.
     Refused(Failure),
 }

@@ -359,10 +359,12 @@ impl Pump {
         let claimed = Claimed { fence, job: job.clone(), inputs, signal };
         let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
         let ctx = JobContext::new(claimed, states, client, leash.token.clone(), logs);
-        self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
         // Here and not in the task, so that the next claim knows how many trials have begun.
         let service = self.runner.registry.get(&job.spec.kind).and_then(|entry| entry.service.as_ref());
         let entry = service.map(|service| self.runner.resilience.enter(service)).transpose();
+        if entry.is_ok() {
+            self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
+        }
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
         let (task_ctx, task_leash) = (ctx.clone(), leash.clone());
         let task = tokio::spawn(async move {

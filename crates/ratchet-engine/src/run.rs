@@ -90,7 +90,7 @@ pub(crate) struct Ended {
 /// How the handler ended, before anything was made of it.
 enum HandlerEnd {
     Returned(Result<Option<JsonText>, Failure>),
-    /// A gate put it off: the handler did not run.
+    /// Its service or its executor is not to be had: the handler did not run.
     NotNow(Duration, DeferReason),
     Panicked(String),
     TimedOut(Duration),
@@ -137,7 +137,6 @@ impl Runner {
             match gate.check(ctx).await {
                 Passage::Open => {}
                 Passage::Cancelled => return Err(HandlerEnd::Pulled),
-                Passage::NotNow { delay, reason } => return Err(HandlerEnd::NotNow(delay, reason)),
                 Passage::Refused(failure) => return Err(HandlerEnd::Returned(Err(failure))),
             }
         }
@@ -385,7 +384,6 @@ mod tests {
 
     enum Answer {
         Panics,
-        NotNow,
         Refuses,
     }
 
@@ -394,13 +392,12 @@ mod tests {
         async fn check(&self, _ctx: &JobContext) -> Passage {
             match self {
                 Self::Panics => panic!("a gate gone wrong"),
-                Self::NotNow => Passage::NotNow { delay: Duration::from_secs(9), reason: DeferReason::LostClaim },
                 Self::Refuses => Passage::Refused(Failure::do_not_retry("not allowed", "policy")),
             }
         }
     }
 
-    async fn stopped_by(gate: Answer) -> Settlement {
+    async fn stopped_by(gate: Answer, entry: Entry) -> Settlement {
         let runner = Runner {
             registry: Registry::build(vec![Registration::of::<Never>()], &StateMap::default()).unwrap(),
             gates: Arc::new([Box::new(gate) as Box<dyn Gate>]),
@@ -411,17 +408,22 @@ mod tests {
             cancel_grace: Duration::ZERO,
         };
         let ctx = JobContext::for_test().kind("never").build().unwrap();
-        runner.run(&ctx, &Leash::default(), Ok(None)).await.settlement.unwrap()
+        runner.run(&ctx, &Leash::default(), entry).await.settlement.unwrap()
     }
 
     #[tokio::test]
     async fn a_gate_decides_before_the_handler_runs() {
-        let put_off = stopped_by(Answer::NotNow).await;
-        assert_eq!(put_off.change, Change::Defer { delay: Duration::from_secs(9) });
-        assert_eq!(put_off.attempt, None, "no handler ran, so there is no attempt to record");
-        let refused = stopped_by(Answer::Refuses).await;
+        let refused = stopped_by(Answer::Refuses, Ok(None)).await;
         assert!(matches!(refused.change, Change::Fail { .. }), "{refused:?}");
-        let panicked = stopped_by(Answer::Panics).await;
+        let panicked = stopped_by(Answer::Panics, Ok(None)).await;
         assert_eq!(panicked.attempt.unwrap().status, AttemptStatus::Panicked, "a panic costs an attempt, not a slot");
+    }
+
+    #[tokio::test]
+    async fn a_service_that_lets_nobody_in_is_asked_before_any_gate() {
+        let put_off = stopped_by(Answer::Panics, Err(Duration::from_secs(8))).await;
+        let Change::Defer { delay } = put_off.change else { panic!("{put_off:?}") };
+        assert!((Duration::from_secs(8)..=Duration::from_secs(10)).contains(&delay), "{delay:?}");
+        assert_eq!(put_off.attempt, None, "no handler ran, so there is no attempt to record");
     }
 }

@@ -162,7 +162,11 @@ async fn jobs_that_were_claimed_when_it_opened_go_back_without_an_attempt() {
     let mut events = ratchet.events();
     let charge = ratchet.enqueue(Charge).submit().await.unwrap();
     for _ in 0..5 {
-        let deferred = event(&mut events, |e| matches!(e.what, JobEventKind::Deferred { .. })).await;
+        let deferred = event(&mut events, |e| {
+            assert!(!matches!(e.what, JobEventKind::Started { .. }), "it has not started");
+            matches!(e.what, JobEventKind::Deferred { .. })
+        });
+        let deferred = deferred.await;
         let JobEventKind::Deferred { reason, delay } = deferred.what else { unreachable!("it was looked for") };
         assert_eq!(reason, DeferReason::BreakerOpen);
         let (least, most) = (Duration::from_millis(20), Duration::from_millis(25));
