@@ -2,7 +2,7 @@
 //!
 //! It alone knows which slots are taken and which jobs run here, so nothing of that needs a lock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,6 +45,8 @@ pub(crate) struct Pump {
     pub(super) settlements: Vec<Settlement>,
     /// Attempts that have ended without a settlement that ends their permits.
     pub(super) released: Vec<Fence>,
+    /// Attempts that have ended for everybody but their handlers, which were given up and run on with their permits.
+    pub(super) held: HashSet<Fence>,
     /// Whether the last claim asked for jobs that try a service.
     pub(super) tried: bool,
     /// Whether there was no turn since the last reconcile.
@@ -79,6 +81,15 @@ pub(super) struct EndedAttempt {
 /// The permit that an attempt took, by its fence; `None` if the job needs none.
 pub(super) fn permit_of(job: &JobRecord, fence: Fence) -> Option<Fence> {
     job.spec.resource.is_some().then_some(fence)
+}
+
+/// What a pump that has ended leaves to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing, or only what any node can finish.
+    Nothing,
+    /// Permits of this node whose handlers may still run: whoever took the node from the cluster would end them.
+    HeldPermits,
 }
 
 pub(super) enum Message {
@@ -121,6 +132,8 @@ pub(super) struct Timers {
 const ASK_DUE_EVERY: Duration = Duration::from_millis(50);
 /// Nobody is waited for longer than this while the pump looks out for a caller's commit.
 const EXPECTING_POLL: Duration = Duration::from_millis(250);
+/// A stopping node tries for so long to write what is left, and waits for so long for threads that hold permits.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 /// No strategy can make a node sleep for longer.
 const POLL_MAX: Duration = Duration::from_hours(1);
 
@@ -177,6 +190,7 @@ impl Pump {
             ended: Vec::new(),
             settlements: Vec::new(),
             released: Vec::new(),
+            held: HashSet::new(),
             tried: false,
             reconciled: false,
             messages,
@@ -187,7 +201,7 @@ impl Pump {
     }
 
     /// Runs until the node has drained.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(mut self) -> Left {
         loop {
             while let Ok(message) = self.messages.try_recv() {
                 self.receive(message);
@@ -195,8 +209,8 @@ impl Pump {
             self.heed_standing();
             self.heed_wakeups();
             self.counters.vitals.set_running(self.slots.taken());
-            if self.drained() {
-                return;
+            if let Some(left) = self.drained() {
+                return left;
             }
             let now = Instant::now();
             let may_turn = self.may_settle(now) || self.may_claim(now);
@@ -321,23 +335,39 @@ impl Pump {
         }
     }
 
-    fn drained(&mut self) -> bool {
-        let Some(deadline) = *self.drain.borrow() else { return false };
+    /// What is left, if the node has drained or has given up on it.
+    fn drained(&mut self) -> Option<Left> {
+        let deadline = (*self.drain.borrow())?;
         let now = Instant::now();
         if now >= deadline {
             for running in self.running.values() {
                 running.leash.pull(Pull::HandBack);
             }
         }
-        let (results, permits) = (self.running.len() + self.settlements.len(), self.released.len());
-        if results + permits == 0 {
-            return true;
+        let results = self.running.len() + self.settlements.len();
+        let (permits, held) = (self.released.len(), self.holds_permits());
+        if results + permits == 0 && !held {
+            return Some(Left::Nothing);
         }
-        let given_up = now >= deadline + self.config.cancel_grace * 2 + Duration::from_secs(10);
-        if given_up {
-            tracing::error!(results, permits, "stopped without writing everything; other nodes will rescue what is left");
+        if now < deadline + self.config.cancel_grace * 2 + GIVE_UP_AFTER {
+            return None;
         }
-        given_up
+        tracing::error!(
+            results,
+            permits,
+            held,
+            "stopped without ending everything; other nodes will rescue what is left"
+        );
+        Some(if held { Left::HeldPermits } else { Left::Nothing })
+    }
+
+    /// Whether a handler may still run with a permit of this incarnation.
+    fn holds_permits(&self) -> bool {
+        let node = self.standing.borrow().node;
+        let unwritten = self.ended.iter().zip(&self.settlements).filter(|(ended, _)| ended.held.is_some());
+        let unwritten = unwritten.filter_map(|(ended, settlement)| permit_of(&ended.job, settlement.fence));
+        let running = self.running.iter().filter_map(|(fence, running)| permit_of(&running.job, *fence));
+        self.held.iter().copied().chain(unwritten).chain(running).any(|fence| fence.node == node)
     }
 
     /// Starts a claimed job.
@@ -380,7 +410,10 @@ impl Pump {
         match message {
             Message::Freed(pool, permit) => {
                 self.slots.give_back(pool);
-                self.released.extend(permit);
+                if let Some(permit) = permit {
+                    self.held.remove(&permit);
+                    self.released.push(permit);
+                }
                 self.timers.poll = Instant::now();
             }
             Message::Ended(fence, ended) => {
@@ -423,6 +456,7 @@ impl Pump {
         match held {
             None => self.slots.give_back(pool),
             Some(held) => {
+                self.held.extend(permit);
                 let sender = self.sender.clone();
                 tokio::spawn(async move {
                     let _ = held.await;
@@ -489,8 +523,7 @@ pub(crate) mod tests {
     /// A pump without handlers that has been draining for long.
     pub(crate) fn overdue(store: MemoryStore, node: NodeId) -> Pump {
         let counters = Arc::new(Counters::new(Meter::default()));
-        let standing =
-            Standing { node, alive_since: Instant::now(), fenced: false, right: CancellationToken::new() };
+        let standing = Standing { node, alive_since: Instant::now(), fenced: false, right: CancellationToken::new() };
         let long_ago = Instant::now().checked_sub(Duration::from_mins(1)).expect("the machine is older");
         Pump::new(PumpParts {
             store: Arc::new(store.clone()),
@@ -522,8 +555,18 @@ pub(crate) mod tests {
     async fn permits_that_cannot_be_ended_do_not_keep_a_node_from_stopping() {
         let node = crate::new_node_id();
         let mut pump = overdue(MemoryStore::manual().0, node);
-        assert!(pump.drained());
+        assert_eq!(pump.drained(), Some(Left::Nothing));
         pump.released.push(fence(node));
-        assert!(pump.drained(), "others end them, when the node is gone");
+        assert_eq!(pump.drained(), Some(Left::Nothing), "they end with the node");
+    }
+
+    #[tokio::test]
+    async fn a_node_that_gives_up_on_a_thread_with_a_permit_says_so() {
+        let node = crate::new_node_id();
+        let mut pump = overdue(MemoryStore::manual().0, node);
+        pump.held.insert(fence(crate::new_node_id()));
+        assert_eq!(pump.drained(), Some(Left::Nothing), "that of a dead incarnation has ended");
+        pump.held.insert(fence(node));
+        assert_eq!(pump.run().await, Left::HeldPermits);
     }
 }

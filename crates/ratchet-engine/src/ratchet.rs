@@ -22,6 +22,7 @@ use crate::insight::Known;
 use crate::job_log::LogQueue;
 use crate::lease;
 use crate::pulse::Pulse;
+use crate::pump::Left;
 use crate::resilience::{Guarded, ServiceState};
 use crate::stats::{Counters, Stats};
 
@@ -50,7 +51,7 @@ pub(crate) struct Draining {
 /// The tasks of a node; dropping them ends them.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    pub(crate) pump: JoinSet<()>,
+    pub(crate) pump: JoinSet<Left>,
     pub(crate) pump_handle: Option<AbortHandle>,
     pub(crate) side: JoinSet<()>,
     pub(crate) log_writer: JoinSet<()>,
@@ -162,20 +163,36 @@ impl Ratchet {
 
     /// Stops claiming, lets running jobs finish up to the drain timeout, hands back the rest without consuming an
     /// attempt, writes what is left to write, and leaves the cluster.
+    ///
+    /// For a blocking handler that runs on with a permit for a resource it waits ten seconds and two cancel graces more. If that
+    /// still runs then, the node stays registered without a heartbeat: its permits end when others declare it dead.
     pub async fn shutdown(mut self) {
         self.hooks.before_stop().await;
         tracing::info!(node = %self.node_id(), "node is draining");
         self.draining.drain.send_replace(Some(Instant::now() + self.draining.drain_timeout));
-        while self.tasks.pump.join_next().await.is_some() {}
+        let mut left = Left::Nothing;
+        while let Some(ended) = self.tasks.pump.join_next().await {
+            left = ended.unwrap_or(Left::HeldPermits);
+        }
         self.tasks.side.shutdown().await;
         self.tasks.flush_logs(self.draining.store_deadline).await;
         drop((self.tasks.watch.take(), self.tasks.hints.take()));
         let node = self.node_id();
         self.pulse.stop().await;
         lease::release_all(&**self.client.store(), node, self.draining.store_deadline).await;
-        let deregistered = self.client.store().deregister(node);
-        if let Err(error) = within(self.draining.store_deadline, "leaving the cluster", deregistered).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed; others will notice");
+        match left {
+            Left::Nothing => {
+                let deregistered = self.client.store().deregister(node);
+                if let Err(error) = within(self.draining.store_deadline, "leaving the cluster", deregistered).await {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "leaving the cluster failed; others will notice"
+                    );
+                }
+            }
+            Left::HeldPermits => {
+                tracing::warn!(%node, "handlers still run with permits: these end when others declare the node dead");
+            }
         }
         self.tasks.stop_listening.cancel();
         let heard = async { while self.tasks.listeners.join_next().await.is_some() {} };

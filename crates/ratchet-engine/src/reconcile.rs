@@ -85,7 +85,8 @@ impl Pump {
             .iter()
             .map(|fence| {
                 let change = Change::Defer { delay: Duration::ZERO };
-                Settlement { ends_permit: true, ..Settlement::of(*fence, change) }
+                // The result of one that was given up could not be written, but its handler may run on.
+                Settlement { ends_permit: !self.held.contains(fence), ..Settlement::of(*fence, change) }
             })
             .collect();
         if settlements.is_empty() {
@@ -100,5 +101,47 @@ impl Pump {
         self.timers.claim_uncertain = false;
         self.timers.poll = Instant::now();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratchet_core::claim::{Boost, ClaimRequest, Pool};
+    use ratchet_core::node::NodeRegistration;
+    use ratchet_core::store::{ClusterStore as _, ResourceStore as _, TurnStore as _};
+    use ratchet_core::{JobState, JsonText, Kind, MemoryStore, NodeName, QueueName, ResourceLimit};
+
+    use crate::client::Client;
+    use crate::pump::tests::overdue;
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Print;
+
+    impl crate::Job for Print {
+        const KIND: &'static str = "print";
+        type Output = ();
+        async fn run(self, _ctx: crate::JobContext) -> Result<(), crate::Failure> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_handed_back_leaves_the_permit_to_a_handler_that_still_runs() {
+        for runs in [true, false] {
+            let store = MemoryStore::manual().0;
+            let id = crate::new_node_id();
+            let node = NodeRegistration { id, name: NodeName::new("node").unwrap(), info: JsonText::null() };
+            store.register(&node).await.unwrap();
+            store.set_resource(&ResourceLimit::new("printer", 1).unwrap()).await.unwrap();
+            let job = Client::new(store.clone()).enqueue(Print).resource("printer").submit().await.unwrap();
+            let pool = Pool { queue: QueueName::default(), kinds: [Kind::new("print").unwrap()].into(), free: 1 };
+            let request = ClaimRequest { node: id, pools: vec![pool], limit: 1, probation: false, boost: Boost::OFF };
+            let fence = store.turn(&[], Some(&request)).await.unwrap().claimed[0].fence;
+            let mut pump = overdue(store.clone(), id);
+            pump.held.extend(runs.then_some(fence));
+            pump.reconcile().await;
+            assert_eq!(job.record().await.unwrap().state, JobState::Pending);
+            assert_eq!(store.resources().await.unwrap()[0].in_use, u32::from(runs));
+        }
     }
 }

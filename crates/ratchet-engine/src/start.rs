@@ -28,7 +28,7 @@ use crate::job_log::{LogQueue, LogWriter, StoreSink};
 use crate::metrics::Meter;
 use crate::policy::PolicyRefusal;
 use crate::pulse::{Pulse, PulseConfig, Standing};
-use crate::pump::{Pump, PumpParts};
+use crate::pump::{Left, Pump, PumpParts};
 use crate::ratchet::{Draining, Ratchet, Tasks};
 use crate::registry::{Registration, Registry};
 use crate::rescue::Rescuer;
@@ -255,18 +255,15 @@ impl RatchetBuilder {
             standing: pulse.standing.clone(),
             drain: draining,
         });
-        let (stop_pulse, standing) = (pulse.stopper(), pulse.standing.clone());
+        let stop_pulse = pulse.stopper();
         let pump_handle = tasks.pump.spawn(async move {
-            if AssertUnwindSafe(pump.run()).catch_unwind().await.is_ok() {
-                return;
-            }
-            // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued.
-            tracing::error!("the pump panicked: this node stops, and others take its jobs");
-            stop_pulse();
-            let node = standing.borrow().node;
-            if let Err(error) = within(store_deadline, "leaving the cluster", store.deregister(node)).await {
-                tracing::error!(error = &error as &dyn std::error::Error, "leaving the cluster failed");
-            }
+            AssertUnwindSafe(pump.run()).catch_unwind().await.unwrap_or_else(|_| {
+                // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued. It stays
+                // registered, because threads of its handlers may still run with permits.
+                tracing::error!("the pump panicked: this node stops, and others take its jobs after the grace");
+                stop_pulse();
+                Left::HeldPermits
+            })
         });
         tasks.pump_handle = Some(pump_handle);
         tracing::info!(node = %registration.id, name = %registration.name, "node started");

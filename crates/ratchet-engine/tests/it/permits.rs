@@ -85,6 +85,20 @@ async fn a_node_that_stops_leaves_no_permit() {
     assert_eq!(successor.handle::<String>(job.id()).result().await.unwrap(), "opened");
 }
 
+#[tokio::test]
+async fn a_thread_that_outlives_the_drain_keeps_its_permit() {
+    let (stage, store) = (Stage::default(), memory());
+    let ratchet = node(&stage, store.clone()).drain_timeout(Duration::from_millis(10)).start().await.unwrap();
+    let mut events = ratchet.events();
+    let slow = ratchet.enqueue(Blocking(Play::BlockThread(600))).resource("printer").submit().await.unwrap();
+    started(&mut events, slow.id()).await;
+    let successor = node(&stage, store).start().await.unwrap();
+    let next = successor.enqueue(Play::Return("next".into())).resource("printer").submit().await.unwrap();
+    ratchet.shutdown().await;
+    next.result().await.unwrap();
+    assert_eq!(stage.most_together(), 1);
+}
+
 /// A job whose kind names its resource.
 #[derive(Debug, Serialize, Deserialize)]
 struct Print;
