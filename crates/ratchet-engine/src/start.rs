@@ -220,7 +220,8 @@ impl RatchetBuilder {
         side.spawn(&mut tasks, canceler);
         side.spawn(&mut tasks, orders);
         if !config.retention.keeps_everything() {
-            side.spawn(&mut tasks, Keeper::new(client.clone(), config.retention, config.care, deadline));
+            let keeper = Keeper::new(client.clone(), counters.clone(), config.retention, config.care, deadline);
+            side.spawn(&mut tasks, keeper);
         }
         side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges, deadline));
         let logs = LogQueue::new(config.job_logs, counters.clone());

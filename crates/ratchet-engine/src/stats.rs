@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use ratchet_core::clock::elapsed;
 use ratchet_core::node::NodeVitals;
 use ratchet_core::service::NodeServices;
 
@@ -87,6 +89,8 @@ macro_rules! loops {
         }
 
         impl Loop {
+            const ALL: &[Self] = &[$(Self::$loop),*];
+
             pub(crate) const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$loop => stringify!($name),)*
@@ -112,18 +116,18 @@ macro_rules! loops {
 
         #[derive(Debug, Default)]
         pub(crate) struct LastSuccessCells {
-            $($name: Moment,)*
+            $($name: LoopCell,)*
         }
 
         impl LastSuccessCells {
-            pub(crate) fn mark(&self, which: Loop, at: Timestamp) {
+            fn of(&self, which: Loop) -> &LoopCell {
                 match which {
-                    $(Loop::$loop => self.$name.set(at),)*
+                    $(Loop::$loop => &self.$name,)*
                 }
             }
 
             fn read(&self) -> LastSuccess {
-                LastSuccess { $($name: self.$name.get(),)* }
+                LastSuccess { $($name: self.$name.last.get(),)* }
             }
         }
     };
@@ -148,6 +152,54 @@ loops! {
     breakers Breakers
     /// A look at how deep the queues are.
     gauges Gauges
+}
+
+/// What is known of one loop.
+#[derive(Debug, Default)]
+struct LoopCell {
+    /// When it was set going; a loop that never was is not missed.
+    begun: Moment,
+    last: Moment,
+    /// How long it waits between two looks, in microseconds.
+    wait_us: AtomicU64,
+}
+
+/// How long ago a loop last did what it is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Age {
+    pub(crate) which: Loop,
+    /// Since its last success, or since it was set going.
+    pub(crate) age: Duration,
+    /// How long it waits between two looks.
+    pub(crate) wait: Duration,
+}
+
+impl LastSuccessCells {
+    /// A loop is set going.
+    pub(crate) fn begin(&self, which: Loop, at: Timestamp) {
+        self.of(which).begun.set(at);
+    }
+
+    /// It has done what it is for.
+    pub(crate) fn mark(&self, which: Loop, at: Timestamp) {
+        self.of(which).last.set(at);
+    }
+
+    /// It will look again after about so long.
+    pub(crate) fn waits(&self, which: Loop, wait: Duration) {
+        let wait_us = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
+        self.of(which).wait_us.store(wait_us, Ordering::Relaxed);
+    }
+
+    /// How the loops are that were set going.
+    pub(crate) fn ages(&self, now: Timestamp) -> impl Iterator<Item = Age> {
+        Loop::ALL.iter().filter_map(move |which| {
+            let LoopCell { begun, last, wait_us } = self.of(*which);
+            let since = last.get().or(begun.get())?;
+            let wait = Duration::from_micros(wait_us.load(Ordering::Relaxed));
+            Some(Age { which: *which, age: elapsed(since, now), wait })
+        })
+    }
 }
 
 /// A time that may not have come yet.
