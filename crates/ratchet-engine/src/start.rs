@@ -110,7 +110,7 @@ impl RatchetBuilder {
             schedules.push(scheduled.clone().into_recurring(self.clock.now())?);
         }
         let given = once("breaker", self.breakers, "keep one")?;
-        let mut breakers = breakers(&given, &registrations)?;
+        let breakers = breakers(&given, &registrations)?;
         let resources = self.resources.into_iter().collect::<Result<Vec<_>, _>>()?;
         let resources = once("resource", resources.into_iter().map(|limit| (limit.name.clone(), limit)), "keep one")?;
         let registry = Registry::build(registrations, &states)?;
@@ -119,7 +119,6 @@ impl RatchetBuilder {
         }
         let name = identity.node_name()?;
         let meter = Meter::new(self.metrics);
-        breakers.tell(meter.clone());
         let counters = Arc::new(Counters::new(meter.clone()));
         let coordinator = self.coordinator.or_else(|| store.coordinator());
         let rules = self.rules;
