@@ -32,6 +32,7 @@ mod insight;
 mod job;
 mod job_log;
 mod lease;
+mod loop_watch;
 pub mod metrics;
 mod narrow;
 mod opened;

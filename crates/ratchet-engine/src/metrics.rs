@@ -65,6 +65,8 @@ pub mod names {
     pub const TURN: &str = "ratchet.store.turn";
     /// Slots that hold a job.
     pub const SLOTS_TAKEN: &str = "ratchet.slots.taken";
+    /// Seconds since a loop of the node last did what it is for. Label: `loop`.
+    pub const LOOP_AGE: &str = "ratchet.loop.age";
     /// Jobs that wait in a queue, due or not; of each kind and priority no more than ten thousand are counted. Label: `queue`.
     pub const QUEUE_DEPTH: &str = "ratchet.queue.depth";
     /// Seconds that the oldest job of a queue that is due has waited. Label: `queue`.

@@ -25,6 +25,7 @@ use crate::gate::gates;
 use crate::hooks::Hooks;
 use crate::insight::{Gauges, Known};
 use crate::job_log::{LogQueue, LogWriter, StoreSink};
+use crate::loop_watch;
 use crate::metrics::Meter;
 use crate::policy::PolicyRefusal;
 use crate::pulse::{Pulse, PulseConfig, Standing};
@@ -200,6 +201,7 @@ impl RatchetBuilder {
             }
         });
         tasks.side.spawn(services.run(config.heartbeat));
+        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), config.heartbeat));
         let (scan, deadline) = (config.scan, config.store_deadline);
         let rescuer = Rescuer {
             store: store.clone(),

@@ -2,26 +2,37 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use ratchet_core::{Retention, ServiceName};
 use ratchet_engine::metrics::{Labels, names};
-use ratchet_engine::{JobEventKind, MetricsCollector};
+use ratchet_engine::{AlwaysAdmit, JobEventKind, MetricsCollector};
 
-use crate::support::{Play, Stage, event, memory, quick};
+use crate::breakers::{Charge, Payments, node};
+use crate::support::{Ahead, Play, Stage, event, eventually, memory, quick};
 
 /// Keeps what it is told.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<BTreeMap<String, u64>>>);
+struct Kept(Arc<Mutex<BTreeMap<String, u64>>>, Arc<Mutex<BTreeMap<String, f64>>>);
 
 impl Kept {
+    /// What was last told of something that stands at a value.
+    fn stands_at(&self, name: &str) -> Option<f64> {
+        self.1.lock().unwrap().get(name).copied()
+    }
+
     fn get(&self, name: &str) -> u64 {
         self.0.lock().unwrap().get(name).copied().unwrap_or(0)
     }
 
     fn add(&self, name: &str, labels: Labels<'_>, times: u64) {
-        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let name = if labels.is_empty() { name.to_owned() } else { format!("{name}{{{}}}", labels.join(",")) };
-        *self.0.lock().unwrap().entry(name).or_default() += times;
+        *self.0.lock().unwrap().entry(full(name, labels)).or_default() += times;
     }
+}
+
+fn full(name: &str, labels: Labels<'_>) -> String {
+    let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if labels.is_empty() { name.to_owned() } else { format!("{name}{{{}}}", labels.join(",")) }
 }
 
 impl MetricsCollector for Kept {
@@ -35,8 +46,8 @@ impl MetricsCollector for Kept {
     }
 
     fn gauge(&self, name: &'static str, labels: Labels<'_>, value: f64) {
-        assert!((0.0..=100.0).contains(&value), "{name} is {value}");
-        self.add(name, labels, 1);
+        assert!((0.0..=1e6).contains(&value), "{name} is {value}");
+        self.1.lock().unwrap().insert(full(name, labels), value);
     }
 }
 
@@ -93,4 +104,63 @@ async fn a_collector_that_panics_is_called_no_more_and_harms_nobody() {
         ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap().result().await.unwrap();
     }
     assert!(*calls.lock().unwrap_or_else(std::sync::PoisonError::into_inner) <= 1);
+}
+
+#[tokio::test]
+async fn a_loop_that_stands_still_shows() {
+    let (stage, kept, clock) = (Stage::default(), Kept::default(), Ahead::default());
+    let node = quick(&stage).store(memory()).metrics_collector(kept.clone()).clock(Arc::new(clock.clone()));
+    let node = node.retention(Retention::keep_everything()).start().await.unwrap();
+    eventually("a look at the queues", async || node.stats().last_success.gauges.is_some()).await;
+    // The queues are looked at every fifteen seconds of the machine's clock, which is not ahead.
+    clock.advance(Duration::from_mins(10));
+    let age = |name: &str| kept.stands_at(&format!("{}{{loop={name}}}", names::LOOP_AGE));
+    eventually("the one that stands still", async || age("gauges").is_some_and(|age| age >= 600.0)).await;
+    for name in ["heartbeat", "rescue", "signals", "breakers"] {
+        eventually("those that go on", async || age(name).is_some_and(|age| age < 60.0)).await;
+    }
+    assert_eq!(age("care"), None, "this node keeps everything");
+    node.shutdown().await;
+}
+
+/// Where the breaker of `payments` stands, as the collector was last told.
+async fn breaker_is(kept: &Kept, expected: f64) {
+    let told = || kept.stands_at("ratchet.breaker.state{service=payments}");
+    let stands = async || told().is_some_and(|stands| (stands - expected).abs() < 0.1);
+    eventually(&format!("{expected}, which is {:?},", told()), stands).await;
+}
+
+const CLOSED: f64 = 0.0;
+const HALF_OPEN: f64 = 1.0;
+const OPEN: f64 = 2.0;
+
+#[tokio::test]
+async fn a_breaker_is_told_as_it_stands_also_when_nobody_calls_its_service() {
+    let (payments, stage, kept) = (Payments::default(), Stage::default(), Kept::default());
+    let ratchet = node(&payments, &stage).metrics_collector(kept.clone()).start().await.unwrap();
+    breaker_is(&kept, CLOSED).await;
+    let charges = ratchet.submit_all((0..3).map(|_| ratchet.enqueue(Charge).max_retries(0))).await.unwrap();
+    breaker_is(&kept, OPEN).await;
+    for charge in charges {
+        charge.wait().await.unwrap();
+    }
+    // Its time is over, and nothing is left that would try the service.
+    breaker_is(&kept, HALF_OPEN).await;
+    assert!(ratchet.reset_breaker_here("payments"));
+    breaker_is(&kept, CLOSED).await;
+    ratchet.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_breaker_that_is_held_open_is_told_whatever_the_strategy() {
+    let (payments, stage, kept) = (Payments::up(), Stage::default(), Kept::default());
+    let ratchet = node(&payments, &stage).metrics_collector(kept.clone()).resilience_strategy(AlwaysAdmit);
+    let ratchet = ratchet.start().await.unwrap();
+    breaker_is(&kept, CLOSED).await;
+    let payments = ServiceName::new("payments").unwrap();
+    ratchet.open_breaker(&payments).await.unwrap();
+    breaker_is(&kept, OPEN).await;
+    ratchet.reset_breaker(&payments).await.unwrap();
+    breaker_is(&kept, CLOSED).await;
+    ratchet.shutdown().await;
 }
