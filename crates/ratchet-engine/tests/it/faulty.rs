@@ -140,6 +140,8 @@ impl TurnStore for Faulty {
     async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
         let fault = (self.plan.lock().unwrap())(settlements, claim);
         if fault == Some(Fault::Down) {
+            // Not even one that is down answers at once.
+            tokio::task::yield_now().await;
             return Err(down());
         }
         let poison = self.poison.lock().unwrap().clone();
