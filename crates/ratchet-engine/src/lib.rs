@@ -33,6 +33,7 @@ mod job;
 mod job_log;
 mod lease;
 mod loop_watch;
+mod metered;
 pub mod metrics;
 mod narrow;
 mod opened;

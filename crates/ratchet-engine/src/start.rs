@@ -26,6 +26,7 @@ use crate::hooks::Hooks;
 use crate::insight::{Gauges, Known};
 use crate::job_log::{LogQueue, LogWriter, StoreSink};
 use crate::loop_watch;
+use crate::metered::Metered;
 use crate::metrics::Meter;
 use crate::policy::PolicyRefusal;
 use crate::pulse::{Pulse, PulseConfig, Standing};
@@ -120,6 +121,7 @@ impl RatchetBuilder {
         }
         let name = identity.node_name()?;
         let meter = Meter::new(self.metrics);
+        let store = Metered::over(store, meter.clone());
         let counters = Arc::new(Counters::new(meter.clone()));
         let coordinator = self.coordinator.or_else(|| store.coordinator());
         let rules = self.rules;
@@ -201,7 +203,8 @@ impl RatchetBuilder {
             }
         });
         tasks.side.spawn(services.run(config.heartbeat));
-        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), config.heartbeat));
+        let coordinator = client.coordinator().cloned();
+        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.heartbeat));
         let (scan, deadline) = (config.scan, config.store_deadline);
         let rescuer = Rescuer {
             store: store.clone(),

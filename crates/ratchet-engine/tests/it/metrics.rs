@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ratchet_core::{Retention, ServiceName};
+use ratchet_conformance::coordinator::Bus;
+use ratchet_core::store::JobStore as _;
+use ratchet_core::{JsonText, Kind, NewJob, Retention, ServiceName};
 use ratchet_engine::metrics::{Labels, names};
-use ratchet_engine::{AlwaysAdmit, JobEventKind, MetricsCollector};
+use ratchet_engine::{AllowList, AllowRule, AlwaysAdmit, Client, JobEventKind, JobExt as _, MetricsCollector, Ratchet};
 
 use crate::breakers::{Charge, Payments, node};
+use crate::faulty::{Fault, Faulty};
 use crate::support::{Ahead, Play, Stage, event, eventually, memory, quick};
 
 /// Keeps what it is told.
@@ -67,7 +70,7 @@ async fn every_end_of_an_attempt_has_its_figures() {
     let table = [
         ("ratchet.jobs.started{kind=play,queue=default}", 7),
         ("ratchet.jobs.completed{kind=play}", 3),
-        ("ratchet.jobs.failed{kind=play}", 2),
+        ("ratchet.jobs.failed{kind=play,class=failed}", 2),
         ("ratchet.jobs.retrying{kind=play}", 1),
         ("ratchet.jobs.dead_lettered{kind=play,reason=do_not_retry}", 1),
         ("ratchet.jobs.deferred{kind=play,reason=snoozed}", 1),
@@ -81,6 +84,10 @@ async fn every_end_of_an_attempt_has_its_figures() {
         assert_eq!(kept.get(name), value, "{name} of {:#?}", kept.0.lock().unwrap());
     }
     assert!(kept.get(&format!("{}{{outcome=ok}}", names::TURN)) >= 5);
+    for operation in ["submit", "turn", "reconcile", "heartbeat", "find", "cancel", "waiting_lanes"] {
+        let name = format!("ratchet.store.operation{{operation={operation},outcome=ok}}");
+        assert!(kept.get(&name) >= 1, "{name} of {:#?}", kept.0.lock().unwrap());
+    }
 }
 
 #[tokio::test]
@@ -163,4 +170,86 @@ async fn a_breaker_that_is_held_open_is_told_whatever_the_strategy() {
     ratchet.reset_breaker(&payments).await.unwrap();
     breaker_is(&kept, CLOSED).await;
     ratchet.shutdown().await;
+}
+
+#[tokio::test]
+async fn failures_are_told_by_how_the_attempt_ended() {
+    let (stage, kept) = (Stage::default(), Kept::default());
+    let ratchet = quick(&stage).store(memory()).metrics_collector(kept.clone()).start().await.unwrap();
+    ratchet.enqueue(Play::Panic).max_retries(0).submit().await.unwrap().wait().await.unwrap();
+    let late = ratchet.enqueue(Play::Hang).max_retries(0).timeout(Duration::from_millis(20));
+    late.submit().await.unwrap().wait().await.unwrap();
+    for class in ["panicked", "timed_out"] {
+        assert_eq!(kept.get(&format!("ratchet.jobs.failed{{kind=play,class={class}}}")), 1, "{class}");
+    }
+    ratchet.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_of_the_store_is_timed_however_it_ends() {
+    let (store, stage, kept) = (Faulty::new(memory()), Stage::default(), Kept::default());
+    let node = quick(&stage).store(store.clone()).metrics_collector(kept.clone());
+    let node = node.store_deadline(Duration::from_millis(100)).start().await.unwrap();
+    let told = |operation: &str, outcome: &str| {
+        kept.get(&format!("ratchet.store.operation{{operation={operation},outcome={outcome}}}"))
+    };
+    eventually("calls that are answered", async || told("turn", "ok") >= 1 && told("archive", "ok") >= 1).await;
+    assert_eq!(told("turn", "error"), 0);
+    store.plan(|_, _| Some(Fault::Down));
+    node.enqueue(Play::Return("x".into())).submit().await.unwrap();
+    eventually("calls that fail", async || told("turn", "error") >= 1).await;
+    node.shutdown().await;
+    let (stuck, kept) = (Faulty::new(memory()), Kept::default());
+    stuck.archives.store(0, std::sync::atomic::Ordering::SeqCst);
+    let node = quick(&stage).store(stuck).metrics_collector(kept.clone()).store_deadline(Duration::from_millis(100));
+    let node = node.start().await.unwrap();
+    let given_up = "ratchet.store.operation{operation=archive,outcome=given_up}";
+    eventually("calls that are given up", async || kept.get(given_up) >= 1).await;
+    node.shutdown().await;
+}
+
+#[tokio::test]
+async fn hints_are_told_by_what_became_of_them() {
+    let (bus, store, stage, kept) = (Bus::default(), memory(), Stage::default(), Kept::default());
+    let node = quick(&stage).store(store.clone()).coordinator(bus.coordinator()).metrics_collector(kept.clone());
+    let node = node.start().await.unwrap();
+    let client = Client::with_coordinator(Arc::new(store), bus.coordinator());
+    client.enqueue(Play::Return("x".into())).submit().await.unwrap().wait().await.unwrap();
+    eventually("a hint of another", async || kept.get("ratchet.hints.received{outcome=heard}") == 1).await;
+    node.enqueue(Play::Return("x".into())).submit().await.unwrap().wait().await.unwrap();
+    eventually("a hint of its own", async || kept.get("ratchet.hints.published{outcome=sent}") >= 1).await;
+    node.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_refused_or_cannot_be_read_is_counted() {
+    let (store, stage, kept) = (memory(), Stage::default(), Kept::default());
+    let policy = AllowList::new([AllowRule::new("plays").kinds(["play"]).queues(["default"])]).unwrap();
+    let node = quick(&stage).store(store.clone()).metrics_collector(kept.clone()).job_policy(policy);
+    let node = node.start().await.unwrap();
+    node.enqueue(Play::Hang).queue("elsewhere").submit().await.unwrap_err();
+    let steps = node.enqueue(Play::Hang).then(Play::Hang.with(|step| step.queue("elsewhere")));
+    steps.submit().await.unwrap_err();
+    assert_eq!(kept.get("ratchet.submits.refused{reason=policy}"), 2);
+    // As of another version of the application.
+    let spec = ratchet_core::JobSpec::new(Kind::new("play").unwrap(), JsonText::null());
+    let unreadable = NewJob::new(ratchet_engine::new_job_id(), spec);
+    let id = unreadable.id;
+    store.submit(&[ratchet_core::store::SubmitUnit::of(vec![unreadable])]).await.unwrap().remove(0).unwrap();
+    node.handle::<String>(id).wait().await.unwrap();
+    assert_eq!(kept.get("ratchet.jobs.unreadable{kind=play,by=handler}"), 1);
+    node.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_signal_to_very_many_jobs_is_counted_for_each() {
+    let (stage, kept) = (Stage::default(), Kept::default());
+    let node = quick(&stage).store(memory()).metrics_collector(kept.clone()).start().await.unwrap();
+    let waiting = |node: &Ratchet| node.enqueue(Play::Return("x".into())).await_signal("go", None);
+    for _ in 0..2 {
+        node.submit_all((0..600).map(|_| waiting(&node))).await.unwrap();
+    }
+    let sent = node.signal("go").send().await.unwrap();
+    assert_eq!((sent.delivered, kept.get("ratchet.signals.delivered{kind=play}")), (1_200, 1_200));
+    node.shutdown().await;
 }
