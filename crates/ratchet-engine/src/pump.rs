@@ -191,6 +191,7 @@ impl Pump {
             self.heed_standing();
             self.heed_wakeups();
             self.counters.vitals.set_running(self.slots.taken());
+            self.counters.vitals.set_taken(self.slots.taken_by_pool());
             if self.drained() {
                 return;
             }

@@ -299,11 +299,16 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -
     // A kind that names no service is its own, which goes without saying.
     let calls = registry.own().filter_map(|(kind, entry)| Some((kind, entry.service.as_deref()?)));
     let calls: BTreeMap<_, _> = calls.filter(|(kind, service)| kind.as_str() != *service).collect();
+    let pool = |(queue, blocking, slots)| serde_json::json!({"queue": queue, "blocking": blocking, "slots": slots});
+    let pools = slots.info().map(pool);
+    let blocking = registry.own().filter_map(|(kind, entry)| entry.blocking.then_some(kind));
     let info = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
         "queues": queues,
         "slots": slots.total(),
+        "pools": pools.collect::<Vec<_>>(),
+        "blocking": blocking.collect::<Vec<_>>(),
         "services": calls,
         "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
         "discards": config.retention.discards_successes(),

@@ -1,7 +1,7 @@
 //! Counts of what a node did, and when its loops last did what they are for.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -248,6 +248,8 @@ impl Counter {
 #[derive(Debug)]
 pub(crate) struct Vitals {
     running: AtomicU32,
+    /// Slots that hold a job, by pool.
+    taken: OnceLock<Box<[AtomicU32]>>,
     clock_skew_us: AtomicI64,
     services: Mutex<NodeServices>,
     meter: Meter,
@@ -260,6 +262,7 @@ impl Vitals {
     fn new(meter: Meter) -> Self {
         Self {
             running: AtomicU32::new(0),
+            taken: OnceLock::new(),
             clock_skew_us: AtomicI64::new(NOT_MEASURED),
             services: Mutex::default(),
             meter,
@@ -270,6 +273,14 @@ impl Vitals {
         let running = u32::try_from(running).unwrap_or(u32::MAX);
         if self.running.swap(running, Ordering::Relaxed) != running {
             self.meter.gauge(names::SLOTS_TAKEN, &[], f64::from(running));
+        }
+    }
+
+    /// By pool, always in the same order.
+    pub(crate) fn set_taken(&self, taken: impl Iterator<Item = usize> + Clone) {
+        let cells = self.taken.get_or_init(|| taken.clone().map(|_| AtomicU32::new(0)).collect());
+        for (cell, taken) in cells.iter().zip(taken) {
+            cell.store(u32::try_from(taken).unwrap_or(u32::MAX), Ordering::Relaxed);
         }
     }
 
@@ -287,6 +298,11 @@ impl Vitals {
             running: self.running.load(Ordering::Relaxed),
             clock_skew_us: (skew != NOT_MEASURED).then_some(skew),
             services: self.services.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            taken: self
+                .taken
+                .get()
+                .map(|taken| taken.iter().map(|one| one.load(Ordering::Relaxed)).collect())
+                .unwrap_or_default(),
         }
     }
 }
