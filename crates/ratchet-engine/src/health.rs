@@ -53,7 +53,7 @@ impl HealthProbe {
         // A node that drains claims nothing, and may have nothing to settle for as long as its jobs run.
         let ages = self.counters.last_success.ages(self.client.now());
         let judged = ages.filter(|one| !(draining && one.which == Loop::Turn));
-        let late = judged.filter(|one| one.age > OVERDUE.max(one.wait.saturating_mul(2)));
+        let late = judged.filter(|one| one.since > OVERDUE.max(one.wait.saturating_mul(2)));
         let overdue = late.map(|one| one.which.as_str()).collect();
         Health { live, ready: live && !draining && !fenced, draining, fenced, last_success, overdue }
     }

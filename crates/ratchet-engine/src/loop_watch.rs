@@ -27,7 +27,7 @@ pub(crate) async fn tell(
     let mut told = CoordinatorStats::default();
     loop {
         for one in counters.last_success.ages(clock.now()) {
-            counters.meter.gauge(names::LOOP_AGE, &[("loop", one.which.as_str())], one.age.as_secs_f64());
+            counters.meter.gauge(names::LOOP_AGE, &[("loop", one.which.as_str())], one.since.as_secs_f64());
         }
         // The coordinator may be the user's: a panic costs its figures.
         let ask =

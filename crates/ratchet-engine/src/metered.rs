@@ -12,8 +12,19 @@ use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals, QueueRecord};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::signal::Delivery;
-use ratchet_core::store::*;
-use ratchet_core::*;
+use ratchet_core::store::{
+    ArchiveRequest, ArchiveStore, Archived, BatchStore, BreakerStore, CanceledChildren, ClusterStore, ControlStore,
+    DeadLetterStore, Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, Orphans, Progress,
+    PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore, RecurringStore, Replacement, ResourceStore, RetriedAll,
+    Running, SignalStore, StateCounts, Store, SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned, Turn,
+    TurnStore, WaitingLane, WatchGuard,
+};
+use ratchet_core::{
+    AttemptRecord, Batch, BreakerOrder, BusinessKey, ClusterCoordinator, DeadLetter, DeadLetterFilter, Fence, Followed,
+    IdempotencyKey, JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob, NodeId, Principal,
+    QueueName, ResourceLimit, ResourceName, ResourceRecord, ServiceName, Settlement, SignalKey, SignalRecord,
+    StoreError, Timestamp,
+};
 
 use crate::metrics::{Meter, names};
 

@@ -168,8 +168,8 @@ struct LoopCell {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Age {
     pub(crate) which: Loop,
-    /// Since its last success, or since it was set going.
-    pub(crate) age: Duration,
+    /// Its last success, or when it was set going.
+    pub(crate) since: Duration,
     /// How long it waits between two looks.
     pub(crate) wait: Duration,
 }
@@ -197,7 +197,7 @@ impl LastSuccessCells {
             let LoopCell { begun, last, wait_us } = self.of(*which);
             let since = last.get().or(begun.get())?;
             let wait = Duration::from_micros(wait_us.load(Ordering::Relaxed));
-            Some(Age { which: *which, age: elapsed(since, now), wait })
+            Some(Age { which: *which, since: elapsed(since, now), wait })
         })
     }
 }
