@@ -1,5 +1,10 @@
 //! What a node does, as figures: for Prometheus, or for a collector of one's own.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use ratchet::MetricsCollector;
+use ratchet::metrics::{Labels, names};
 use ratchet::prelude::*;
 
 #[job]
@@ -9,6 +14,23 @@ async fn greet(name: String) -> Result<usize, Failure> {
     } else {
         Ok(name.len())
     }
+}
+
+/// A collector of one's own: adds up how many jobs of each kind began. It is called from the middle of things, so it is quick.
+#[derive(Clone, Default)]
+struct Started(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl MetricsCollector for Started {
+    fn count(&self, name: &'static str, labels: Labels<'_>, times: u64) {
+        let kind = labels.iter().find(|(label, _)| *label == "kind").filter(|_| name == names::STARTED);
+        if let (Some((_, kind)), Ok(mut started)) = (kind, self.0.lock()) {
+            *started.entry((*kind).to_owned()).or_default() += times;
+        }
+    }
+
+    fn time(&self, _name: &'static str, _labels: Labels<'_>, _seconds: f64) {}
+
+    fn gauge(&self, _name: &'static str, _labels: Labels<'_>, _value: f64) {}
 }
 
 #[tokio::main]
@@ -27,5 +49,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{line}");
         }
     }
+
+    let started = Started::default();
+    let store = SqliteStore::open(dir.path().join("others.db")).await?;
+    let ratchet = Ratchet::builder().store(store).jobs(jobs![greet]).metrics_collector(started.clone()).start().await?;
+    ratchet.enqueue(greet("Edsger".into())).submit().await?.wait().await?;
+    ratchet.shutdown().await;
+    println!("began: {:?}", started.0.lock().map(|started| started.clone()).unwrap_or_default());
     Ok(())
 }

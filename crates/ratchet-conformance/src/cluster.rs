@@ -39,6 +39,8 @@ pub(crate) async fn a_heartbeat_says_how_the_node_is(bench: Bench) {
         NodeVitals { running: 7, clock_skew_us: Some(-1_500_000), ..NodeVitals::default() },
         NodeVitals { running: 0, clock_skew_us: Some(0), ..NodeVitals::default() },
         NodeVitals { running: 200, clock_skew_us: None, ..NodeVitals::default() },
+        NodeVitals { running: 3, taken: vec![0, 3, 0], ..NodeVitals::default() },
+        NodeVitals { running: 0, taken: vec![0, 0, 0], ..NodeVitals::default() },
     ] {
         assert!(pulse.beat(bench.node, vitals.clone()).await.unwrap());
         assert_eq!(bench.find_node(bench.node).await.unwrap().vitals, vitals);
@@ -55,7 +57,7 @@ pub(crate) async fn a_heartbeat_says_which_breakers_are_not_closed(bench: Bench)
         NodeServices::of((0..count).zip(stands.into_iter().cycle()).map(named))
     };
     for count in [3, 1, NodeServices::LISTED_MAX + 8, 0] {
-        let vitals = NodeVitals { running: 3, clock_skew_us: None, services: services(count) };
+        let vitals = NodeVitals { running: 3, clock_skew_us: None, services: services(count), taken: vec![1, 2] };
         assert!(pulse.beat(bench.node, vitals.clone()).await.unwrap());
         assert_eq!(bench.find_node(bench.node).await.unwrap().vitals, vitals, "of the last heartbeat alone");
         assert!(bench.find_node(second).await.unwrap().vitals.services.is_empty(), "others have their own");

@@ -52,6 +52,17 @@ impl Bench {
         node.id
     }
 
+    /// A node that says which slots it has.
+    async fn pooled(&self, pools: &[(&str, u64)]) -> NodeId {
+        let queues: Vec<_> = pools.iter().map(|(queue, _)| *queue).collect();
+        let slots: u64 = pools.iter().map(|(_, slots)| slots).sum();
+        let pools: Vec<_> = pools.iter().map(|(queue, slots)| value!({"queue": queue, "slots": slots})).collect();
+        let info = json(&value!({"kinds": [KIND], "queues": queues, "slots": slots, "pools": pools}));
+        let node = NodeRegistration { info, ..registration("pooled") };
+        self.store.register(&node).await.unwrap();
+        node.id
+    }
+
     async fn explained(&self, id: JobId, here: &Here) -> Explanation {
         explain(&*self.store, id, here).await.unwrap().expect("the job is there")
     }
@@ -189,6 +200,22 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
     assert!(pulse.beat(node, busy(10)).await.unwrap());
     check("no free slot", nobody, &[Reason::NoSlot { nodes: 1, slots: 10 }], &here).await;
     assert!(pulse.beat(node, busy(9)).await.unwrap());
+
+    // Slots belong to queues: one may have none left while another is idle.
+    let pooled = bench.pooled(&[("idle", 10), ("reports", 1)]).await;
+    let report = bench.submit(in_queue("reports", work())).await;
+    check("nobody has said which slots are taken", report, &[], &here).await;
+    let taken =
+        |taken: [u32; 2]| NodeVitals { running: taken.iter().sum(), taken: taken.into(), ..NodeVitals::default() };
+    assert!(pulse.beat(pooled, taken([0, 1])).await.unwrap());
+    check("no free slot in its queue", report, &[Reason::NoSlot { nodes: 1, slots: 1 }], &here).await;
+    assert_eq!(bench.explained(report, &here).await.expected, None);
+    assert!(pulse.beat(pooled, taken([10, 0])).await.unwrap());
+    check("no free slot in another queue", report, &[], &here).await;
+    let fresh = Here { node: Some((pooled, taken([0, 1]))), ..here.clone() };
+    check("as the node that is asked knows", report, &[Reason::NoSlot { nodes: 1, slots: 1 }], &fresh).await;
+    bench.store.cancel(report).await.unwrap();
+    bench.store.deregister(pooled).await.unwrap();
 
     bench.advance(mins(1));
     let urgent = bench.submit(with_priority(Priority::High, work())).await;

@@ -32,6 +32,8 @@ pub struct NodeVitals {
     pub clock_skew_us: Option<i64>,
     /// Services whose circuit breaker is not closed there.
     pub services: NodeServices,
+    /// How many slots hold a job, of each pool in the order of its info; nothing from a node that does not say.
+    pub taken: Vec<u32>,
 }
 
 /// A node as the store knows it.
@@ -83,6 +85,27 @@ pub(crate) struct NodeInfo {
     pub(crate) slots: u64,
     /// What its kinds call, where that is not the kind itself.
     services: BTreeMap<String, String>,
+    /// Its slots, by queue and sort of handler; nothing of a node that does not say.
+    pools: Vec<PoolInfo>,
+    /// Kinds whose handlers block a thread.
+    blocking: Vec<String>,
+}
+
+/// Slots of a node for one queue and one sort of handler.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct PoolInfo {
+    queue: String,
+    /// Whether they are for handlers that block a thread.
+    blocking: bool,
+    slots: u64,
+}
+
+/// Room for jobs of a kind and queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) slots: u64,
+    pub(crate) taken: u64,
 }
 
 impl NodeInfo {
@@ -93,6 +116,23 @@ impl NodeInfo {
     /// What jobs of this kind call there: one that names no service is its own.
     pub(crate) fn service_of<'a>(&'a self, kind: &'a str) -> &'a str {
         self.services.get(kind).map_or(kind, String::as_str)
+    }
+
+    /// What room there is for jobs of this kind in this queue; `None` if the node does not run them.
+    ///
+    /// A node that does not say which slots are taken is judged by all of them.
+    pub(crate) fn room(&self, kind: &str, queue: &str, vitals: &NodeVitals) -> Option<Room> {
+        if !self.kinds.iter().any(|one| one == kind) || !self.queues.iter().any(|one| one == queue) {
+            return None;
+        }
+        let all = Room { slots: self.slots, taken: u64::from(vitals.running) };
+        if self.pools.is_empty() {
+            return Some(all);
+        }
+        let blocking = self.blocking.iter().any(|one| one == kind);
+        let at = self.pools.iter().position(|pool| pool.queue == queue && pool.blocking == blocking)?;
+        let taken = vitals.taken.get(at).filter(|_| vitals.taken.len() == self.pools.len());
+        Some(taken.map_or(all, |taken| Room { slots: self.pools[at].slots, taken: u64::from(*taken) }))
     }
 
     /// Whether jobs that the node runs call this service.
@@ -110,4 +150,30 @@ pub struct QueueRecord {
     pub paused: bool,
     /// Live jobs by state.
     pub live: BTreeMap<JobState, u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_that_of_the_queue_and_the_sort_of_handler() {
+        let info = r#"{"kinds": ["mail", "zip"], "queues": ["default", "reports"], "slots": 16, "blocking": ["zip"], "pools": [
+            {"queue": "default", "blocking": false, "slots": 10}, {"queue": "default", "blocking": true, "slots": 5},
+            {"queue": "reports", "blocking": false, "slots": 1}]}"#;
+        let info: NodeInfo = serde_json::from_str(info).unwrap();
+        let check = |kind, queue, taken: &[u32], expected: Option<(u64, u64)>, why: &str| {
+            let vitals = NodeVitals { running: 7, taken: taken.to_vec(), ..NodeVitals::default() };
+            let room = expected.map(|(slots, taken)| Room { slots, taken });
+            assert_eq!(info.room(kind, queue, &vitals), room, "{why}");
+        };
+        check("mail", "default", &[4, 2, 1], Some((10, 4)), "async handlers");
+        check("zip", "default", &[4, 2, 1], Some((5, 2)), "blocking ones");
+        check("mail", "reports", &[4, 2, 1], Some((1, 1)), "another queue");
+        check("zip", "reports", &[4, 2, 1], None, "which has no threads");
+        check("fax", "default", &[4, 2, 1], None, "not registered");
+        check("mail", "elsewhere", &[4, 2, 1], None, "not served");
+        check("mail", "reports", &[], Some((16, 7)), "nothing is said of the pools");
+        check("mail", "reports", &[1], Some((16, 7)), "something else is said");
+    }
 }

@@ -15,6 +15,7 @@ use crate::authorizer::{Action, Authorizer, Target};
 use crate::client::Client;
 use crate::codec::{Codec, Part};
 use crate::enqueue::SubmitError;
+use crate::metrics::names;
 use crate::policy::{self, JobPolicy, PolicyRefusal};
 use crate::workflow::CONDITION_PREFIX;
 
@@ -109,7 +110,7 @@ impl Client {
     /// Lets the job of a schedule in that a person fires: its arguments are those of the schedule, which are written already,
     /// and so is its principal.
     pub(crate) fn admit_fired(&self, job: NewJob) -> Result<Admitted<SubmitUnit>, PolicyRefusal> {
-        self.rules().check(&job.spec)?;
+        self.check(&job.spec)?;
         Ok(Admitted(SubmitUnit::of(vec![job])))
     }
 
@@ -134,7 +135,7 @@ impl Client {
 
     fn admit_spec(&self, place: &str, spec: &mut JobSpec) -> Result<(), SubmitError> {
         self.sign(spec);
-        self.rules().check(spec).map_err(|refusal| refusal.at(place))?;
+        self.check(spec).map_err(|refusal| refusal.at(place))?;
         // A condition is part of what it is a condition of; a batch is somebody's wish.
         if !is_own_step(&spec.kind) || spec.kind.as_str() == BATCH_KIND {
             self.demand(Action::Create, &Target::Job { id: None, spec })?;
@@ -144,6 +145,11 @@ impl Client {
         let sealed = codec.seal(Part::Arguments(&spec.kind), &spec.payload, "payload", limits::PAYLOAD_BYTES_MAX);
         spec.payload = sealed.map_err(named)?;
         Ok(())
+    }
+
+    fn check(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
+        let count = |_: &PolicyRefusal| self.bus().meter().count(names::SUBMITS_REFUSED, &[("reason", "policy")], 1);
+        self.rules().check(spec).inspect_err(count)
     }
 
     /// Submits for whom the client acts, unless it is for somebody else.

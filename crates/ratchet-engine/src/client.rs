@@ -26,6 +26,7 @@ use crate::handle::JobHandle;
 use crate::handles::Handles;
 use crate::ids::new_node_id;
 use crate::job::Job;
+use crate::metered::Metered;
 use crate::metrics::Meter;
 use crate::policy::JobPolicy;
 use crate::schedule::Notice;
@@ -65,20 +66,25 @@ impl Client {
     /// A client of this store, without handlers and without a poller.
     pub fn new(store: impl Store + 'static) -> Self {
         let coordinator = store.coordinator();
-        Self::over(Arc::new(store), Arc::new(crate::ids::SystemClock), coordinator, Meter::default())
+        Self::alone(Arc::new(store), coordinator)
     }
 
     /// A client of a store that is shared with others.
     pub fn shared(store: Arc<dyn Store>) -> Self {
         let coordinator = store.coordinator();
-        Self::over(store, Arc::new(crate::ids::SystemClock), coordinator, Meter::default())
+        Self::alone(store, coordinator)
     }
 
     /// A client that tells nodes of new work through `coordinator`, instead of the way that the store offers, if any.
     ///
     /// The client only uses it: it may be shared, and whoever made it closes it.
     pub fn with_coordinator(store: Arc<dyn Store>, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
-        Self::over(store, Arc::new(crate::ids::SystemClock), Some(coordinator), Meter::default())
+        Self::alone(store, Some(coordinator))
+    }
+
+    fn alone(store: Arc<dyn Store>, coordinator: Option<Arc<dyn ClusterCoordinator>>) -> Self {
+        let meter = Meter::default();
+        Self::over(Metered::over(store, meter.clone()), Arc::new(crate::ids::SystemClock), coordinator, meter)
     }
 
     pub(crate) fn over(

@@ -206,6 +206,10 @@ impl EventBus {
         self.publish_about(followed, node, what);
     }
 
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
     /// Whether anybody listens.
     pub(crate) fn is_heard(&self) -> bool {
         self.bus.is_heard()
@@ -288,6 +292,9 @@ impl EventBus {
         let failed = |error: &str, attempt| JobEventKind::Failed { error: error.to_owned(), attempt };
         if let (Some(AttemptStatus::TimedOut), Some(timeout)) = (attempt.map(|a| a.status), job.spec.timeout) {
             self.publish(job, node, JobEventKind::TimedOut { timeout });
+        }
+        if let Change::Reschedule { .. } | Change::Fail { .. } = settlement.change {
+            self.meter.failed(&job.spec.kind, attempt.map(|a| a.status));
         }
         match &settlement.change {
             Change::Succeed { result, .. } => {

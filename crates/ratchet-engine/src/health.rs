@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::client::Client;
 use crate::pulse::Standing;
-use crate::stats::{Counters, LastSuccess};
+use crate::stats::{Counters, LastSuccess, Loop};
 
-/// A loop that did not succeed for so long is not well.
+/// A loop that did not succeed for so long is not well; nor is one that looks seldom and missed two looks.
 const OVERDUE: Duration = Duration::from_mins(5);
 
 /// How a node is.
@@ -30,7 +29,7 @@ pub struct Health {
     pub fenced: bool,
     /// When each loop last did what it is for.
     pub last_success: LastSuccess,
-    /// Loops that did not succeed for five minutes.
+    /// Loops that did not succeed for five minutes, or for twice as long as they wait between two looks.
     pub overdue: Vec<&'static str>,
 }
 
@@ -42,7 +41,6 @@ pub struct HealthProbe {
     pub(crate) drain: watch::Receiver<Option<Instant>>,
     pub(crate) pump: AbortHandle,
     pub(crate) client: Client,
-    pub(crate) started: Timestamp,
 }
 
 impl HealthProbe {
@@ -52,12 +50,11 @@ impl HealthProbe {
         let draining = self.drain.borrow().is_some();
         let fenced = self.standing.borrow().fenced;
         let last_success = self.counters.read().last_success;
-        let now = self.client.now();
-        let late = |(name, last): (&'static str, Option<Timestamp>)| {
-            let since = now.duration_since(last.unwrap_or(self.started));
-            (since.unsigned_abs() > OVERDUE && since.is_positive()).then_some(name)
-        };
-        let overdue = last_success.each().into_iter().filter_map(late).collect();
+        // A node that drains claims nothing, and may have nothing to settle for as long as its jobs run.
+        let ages = self.counters.last_success.ages(self.client.now());
+        let judged = ages.filter(|one| !(draining && one.which == Loop::Turn));
+        let late = judged.filter(|one| one.since > OVERDUE.max(one.wait.saturating_mul(2)));
+        let overdue = late.map(|one| one.which.as_str()).collect();
         Health { live, ready: live && !draining && !fenced, draining, fenced, last_success, overdue }
     }
 }

@@ -32,6 +32,8 @@ mod insight;
 mod job;
 mod job_log;
 mod lease;
+mod loop_watch;
+mod metered;
 pub mod metrics;
 mod narrow;
 mod opened;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratchet_core::settlement::DeadLetterReason;
-use ratchet_core::{AttemptRecord, JobRecord, Kind, QueueName};
+use ratchet_core::{AttemptRecord, AttemptStatus, JobRecord, Kind, QueueName};
 
 use crate::events::JobEventKind;
 
@@ -35,7 +35,7 @@ pub mod names {
     pub const STARTED: &str = "ratchet.jobs.started";
     /// Jobs that succeeded. Label: `kind`.
     pub const COMPLETED: &str = "ratchet.jobs.completed";
-    /// Attempts that failed. Label: `kind`.
+    /// Attempts that failed. Labels: `kind`; `class`, how: `failed`, `timed_out`, `panicked` or `crashed`.
     pub const FAILED: &str = "ratchet.jobs.failed";
     /// Attempts that took longer than their timeout; they are among the failed. Label: `kind`.
     pub const TIMED_OUT: &str = "ratchet.jobs.timed_out";
@@ -63,8 +63,22 @@ pub mod names {
     pub const BATCH_COMPLETED: &str = "ratchet.batches.completed";
     /// Seconds that a turn took: the transaction that settles and claims. Label: `outcome`, `ok` or `error`.
     pub const TURN: &str = "ratchet.store.turn";
+    /// Seconds that a call of the store took, of whatever sort. Labels: `operation`; `outcome`, `ok`, `error` or `given_up`.
+    pub const STORE_OPERATION: &str = "ratchet.store.operation";
+    /// Submits that were refused before anything was written. Label: `reason`, `policy`.
+    pub const SUBMITS_REFUSED: &str = "ratchet.submits.refused";
+    /// Jobs whose arguments could not be read. Labels: `kind`; `by`, who could not: `codec` or `handler`.
+    pub const UNREADABLE: &str = "ratchet.jobs.unreadable";
+    /// Hints of new work that went out. Label: `outcome`, `sent` or `dropped`.
+    pub const HINTS_PUBLISHED: &str = "ratchet.hints.published";
+    /// Hints of new work that came in. Label: `outcome`: `heard`, `own`, `rejected`, `unheard` or `listener_failed`.
+    pub const HINTS_RECEIVED: &str = "ratchet.hints.received";
+    /// What became of the way that hints go. Label: `outcome`, `failed` or `reconnected`.
+    pub const HINTS_TRANSPORT: &str = "ratchet.hints.transport";
     /// Slots that hold a job.
     pub const SLOTS_TAKEN: &str = "ratchet.slots.taken";
+    /// Seconds since a loop of the node last did what it is for. Label: `loop`.
+    pub const LOOP_AGE: &str = "ratchet.loop.age";
     /// Jobs that wait in a queue, due or not; of each kind and priority no more than ten thousand are counted. Label: `queue`.
     pub const QUEUE_DEPTH: &str = "ratchet.queue.depth";
     /// Seconds that the oldest job of a queue that is due has waited. Label: `queue`.
@@ -151,7 +165,6 @@ impl Meter {
         match what {
             JobEventKind::Started { .. } => once(names::STARTED, &[kind, ("queue", queue.as_str())]),
             JobEventKind::Completed { .. } => once(names::COMPLETED, &[kind]),
-            JobEventKind::Failed { .. } => once(names::FAILED, &[kind]),
             JobEventKind::TimedOut { .. } => once(names::TIMED_OUT, &[kind]),
             JobEventKind::Retrying { .. } => once(names::RETRYING, &[kind]),
             JobEventKind::DeadLettered { reason, .. } => {
@@ -166,6 +179,17 @@ impl Meter {
             JobEventKind::BatchCompleted { .. } => once(names::BATCH_COMPLETED, &[]),
             _ => {}
         }
+    }
+
+    /// An attempt failed.
+    pub(crate) fn failed(&self, kind: &Kind, status: Option<AttemptStatus>) {
+        let class = match status {
+            Some(AttemptStatus::TimedOut) => "timed_out",
+            Some(AttemptStatus::Panicked) => "panicked",
+            Some(AttemptStatus::Crashed) => "crashed",
+            _ => "failed",
+        };
+        self.count(names::FAILED, &[("kind", kind.as_str()), ("class", class)], 1);
     }
 
     /// The times of an attempt that has ended.

@@ -54,6 +54,8 @@ pub(crate) struct PulseConfig {
 impl Pulse {
     /// Registers the node and begins to beat; returns after the first success.
     pub(crate) async fn start(config: PulseConfig) -> Result<Self, StoreError> {
+        config.counters.last_success.begin(Loop::Heartbeat, config.clock.now());
+        config.counters.last_success.waits(Loop::Heartbeat, config.heartbeat);
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, first) = oneshot::channel();
         let stopped = stop.clone();
@@ -195,6 +197,7 @@ impl Beater<'_> {
                 self.config.counters.last_success.mark(Loop::Heartbeat, self.config.clock.now());
                 let (normal, most) = (self.config.heartbeat, self.config.grace / 4);
                 self.interval = next_interval(self.interval, begun.elapsed(), normal, most);
+                self.config.counters.last_success.waits(Loop::Heartbeat, self.interval);
                 if std::mem::take(&mut self.standing.fenced) {
                     self.standing.right = CancellationToken::new();
                 }

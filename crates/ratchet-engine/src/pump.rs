@@ -22,7 +22,7 @@ use crate::polling::{Poll, PollingStrategy};
 use crate::pulse::Standing;
 use crate::run::{Ended, Leash, Pull, Runner};
 use crate::slots::{PoolIndex, SlotPools};
-use crate::stats::Counters;
+use crate::stats::{Counters, Loop};
 
 pub(crate) struct Pump {
     pub(super) store: Arc<dyn Store>,
@@ -156,6 +156,7 @@ impl Pump {
         let slots = SlotPools::new(&runner.registry, &config.queues);
         // Every running job sends one message, and a second if it holds something longer.
         let (sender, messages) = mpsc::channel(slots.total() * 2 + 16);
+        counters.last_success.begin(Loop::Turn, client.now());
         let now = Instant::now();
         let timers = Timers {
             poll: now,
@@ -209,6 +210,7 @@ impl Pump {
             self.heed_standing();
             self.heed_wakeups();
             self.counters.vitals.set_running(self.slots.taken());
+            self.counters.vitals.set_taken(self.slots.taken_by_pool());
             if let Some(left) = self.drained() {
                 return left;
             }
@@ -477,6 +479,7 @@ impl Pump {
         let utilisation = self.slots.utilisation();
         let poll = Poll { at: self.begun.elapsed(), asked, claimed, utilisation };
         let delay = guarded(&mut *self.strategy, |strategy| strategy.after_poll(poll)).min(POLL_MAX);
+        self.counters.last_success.waits(Loop::Turn, delay);
         self.timers.flowing = claimed > 0;
         self.timers.due = None;
         // A full claim with room left asks again at once.

@@ -5,7 +5,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use ratchet_core::coordinator::ListenGuard;
 use ratchet_core::store::WatchGuard;
 use ratchet_core::{NodeId, Store};
@@ -38,7 +37,6 @@ pub struct Ratchet {
     pulse: Pulse,
     draining: Draining,
     hooks: Hooks,
-    started: Timestamp,
 }
 
 /// How the node is told to drain, and how long things may take then.
@@ -99,8 +97,7 @@ impl Ratchet {
         draining: Draining,
         hooks: Hooks,
     ) -> Self {
-        let started = client.now();
-        Self { client, counters, resilience, known, tasks, pulse, draining, hooks, started }
+        Self { client, counters, resilience, known, tasks, pulse, draining, hooks }
     }
 
     /// The node's present incarnation.
@@ -126,7 +123,6 @@ impl Ratchet {
             drain: self.draining.drain.subscribe(),
             pump: self.tasks.pump_handle.clone().expect("a node has a pump"),
             client: self.client.clone(),
-            started: self.started,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::context::JobContext;
 use crate::failure::Failure;
 use crate::inject::{Requirement, StateMap};
 use crate::job::{Job, JobDefaults};
+use crate::metrics::names;
 use crate::schedule::Scheduled;
 use crate::start::StartError;
 use crate::workflow::DataCondition;
@@ -190,8 +191,12 @@ struct TypedHandler<J>(PhantomData<fn() -> J>);
 impl<J: Job> Handler for TypedHandler<J> {
     fn run(&self, ctx: JobContext) -> HandlerFuture {
         Box::pin(async move {
-            ctx.open()?;
+            let unreadable = |by| {
+                ctx.client().bus().meter().count(names::UNREADABLE, &[("kind", J::KIND), ("by", by)], 1);
+            };
+            ctx.open().inspect_err(|_| unreadable("codec"))?;
             let job: J = ctx.payload().decode().map_err(|error| {
+                unreadable("handler");
                 Failure::do_not_retry(
                     format!("the payload of this job cannot be read by the handler of {:?}: {error}", J::KIND),
                     "the payload will not change",

@@ -9,8 +9,6 @@ use ratchet_core::ServiceName;
 use ratchet_core::breaker::{Admission, Breaker, BreakerConfig, BreakerState, CallEnd, Ticket};
 use tokio::time::Instant;
 
-use crate::metrics::{Meter, names};
-
 /// Decides whether the jobs of a service run now.
 ///
 /// A service is what a job calls: `#[job(service = "payments")]`, or the job's kind if it names none. Kinds of a service
@@ -79,7 +77,6 @@ pub struct CircuitBreakers {
     configured: BTreeMap<String, BreakerConfig>,
     began: Instant,
     breakers: Mutex<Breakers>,
-    meter: Meter,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +89,23 @@ struct Breakers {
 struct Used {
     breaker: Breaker,
     last: Duration,
+    /// Where it stood when that was last told.
+    told: BreakerState,
+}
+
+impl Used {
+    /// Says where it stands, if that was not said: also of one whose time was over when nobody asked.
+    fn tell(&mut self, service: &str, now: Duration) {
+        let state = self.breaker.state(now);
+        if std::mem::replace(&mut self.told, state) == state {
+            return;
+        }
+        match state {
+            BreakerState::Open => tracing::warn!(service, "a circuit breaker opened: its jobs wait"),
+            BreakerState::HalfOpen => tracing::info!(service, "a circuit breaker tries its service"),
+            BreakerState::Closed => tracing::info!(service, "a circuit breaker closed: its jobs run again"),
+        }
+    }
 }
 
 /// A closed breaker that nobody used for so long is forgotten.
@@ -107,13 +121,7 @@ impl Default for CircuitBreakers {
 impl CircuitBreakers {
     /// Breakers of this configuration.
     pub fn new(default: BreakerConfig) -> Self {
-        Self {
-            default,
-            configured: BTreeMap::new(),
-            began: Instant::now(),
-            breakers: Mutex::default(),
-            meter: Meter::default(),
-        }
+        Self { default, configured: BTreeMap::new(), began: Instant::now(), breakers: Mutex::default() }
     }
 
     /// Another configuration for one service.
@@ -132,10 +140,6 @@ impl CircuitBreakers {
         self.configured.entry(service.to_owned()).or_insert(config);
     }
 
-    pub(crate) fn tell(&mut self, meter: Meter) {
-        self.meter = meter;
-    }
-
     fn lock(&self) -> MutexGuard<'_, Breakers> {
         self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,39 +156,27 @@ impl CircuitBreakers {
         }
         if !breakers.by_service.contains_key(service) {
             let config = self.configured.get(service).unwrap_or(&self.default);
-            breakers.by_service.insert(service.to_owned(), Used { breaker: Breaker::new(*config), last: now });
+            breakers.by_service.insert(
+                service.to_owned(),
+                Used { breaker: Breaker::new(*config), last: now, told: BreakerState::Closed },
+            );
         }
         let used = breakers.by_service.get_mut(service).expect("it was just put there");
         used.last = now;
-        let before = used.breaker.state(now);
+        used.tell(service, now);
         let changed = change(&mut used.breaker, now);
-        let after = used.breaker.state(now);
-        drop(breakers);
-        if before != after {
-            self.meter.gauge(names::BREAKER, &[("service", service)], figure(after));
-        }
-        match (before, after) {
-            (before, after) if before == after => {}
-            (_, BreakerState::Open) => tracing::warn!(service, "a circuit breaker opened: its jobs wait"),
-            (_, BreakerState::HalfOpen) => tracing::info!(service, "a circuit breaker tries its service"),
-            (_, BreakerState::Closed) => tracing::info!(service, "a circuit breaker closed: its jobs run again"),
-        }
+        used.tell(service, now);
         changed
-    }
-}
-
-fn figure(state: BreakerState) -> f64 {
-    match state {
-        BreakerState::Closed => 0.0,
-        BreakerState::HalfOpen => 1.0,
-        BreakerState::Open => 2.0,
     }
 }
 
 impl ResilienceStrategy for CircuitBreakers {
     fn admits(&self, service: &str) -> Admission {
         let now = self.began.elapsed();
-        self.lock().by_service.get(service).map_or(Admission::All, |used| used.breaker.admits(now))
+        self.lock().by_service.get_mut(service).map_or(Admission::All, |used| {
+            used.tell(service, now);
+            used.breaker.admits(now)
+        })
     }
 
     fn enter(&self, service: &str) -> Result<Ticket, Duration> {
@@ -364,6 +356,47 @@ mod tests {
         assert_eq!(breakers.admits("never called"), Admission::All);
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(breakers.admits("quick"), Admission::AtMost(2));
+    }
+
+    /// What was logged, in order.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Lines {
+        fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+            struct Message<'a>(&'a mut Vec<String>);
+            impl tracing::field::Visit for Message<'_> {
+                fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                    if field.name() == "message" {
+                        self.0.push(format!("{value:?}"));
+                    }
+                }
+            }
+            event.record(&mut Message(&mut self.0.lock().unwrap()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_change_of_a_breaker_is_logged_once() {
+        use tracing_subscriber::layer::SubscriberExt as _;
+        let lines = Lines::default();
+        let _listening = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+        let breakers = CircuitBreakers::new(BreakerConfig::FAST);
+        fail(&breakers, "s", 3);
+        for _ in 0..3 {
+            tokio::time::advance(Duration::from_secs(9)).await;
+            breakers.admits("s");
+        }
+        for _ in 0..2 {
+            let ticket = breakers.enter("s").unwrap();
+            breakers.leave("s", ticket, CallEnd::Succeeded);
+        }
+        let expected = [
+            "a circuit breaker opened: its jobs wait",
+            "a circuit breaker tries its service",
+            "a circuit breaker closed: its jobs run again",
+        ];
+        assert_eq!(*lines.0.lock().unwrap(), expected);
     }
 
     #[tokio::test]

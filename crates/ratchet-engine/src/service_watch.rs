@@ -8,6 +8,7 @@ use ratchet_core::Clock;
 use ratchet_core::node::NodeVitals;
 use ratchet_core::service::{NodeServices, ServiceStand, ServiceVitals};
 
+use crate::metrics::names;
 use crate::registry::Registry;
 use crate::resilience::Guarded;
 use crate::stats::Counters;
@@ -58,23 +59,43 @@ impl ServiceWatch {
     /// How the node is at this moment.
     pub(crate) fn vitals(&self) -> NodeVitals {
         let mut vitals = self.counters.vitals.read();
-        let now = database_time(self.clock.now(), vitals.clock_skew_us);
-        let look = |service: &Arc<str>| {
-            let stand = ServiceStand::of(self.resilience.admits(service), now)?;
-            Some(ServiceVitals { service: service.to_string(), stand })
-        };
-        vitals.services = NodeServices::of(self.services.iter().filter_map(look));
+        vitals.services = self.look(vitals.clock_skew_us, |_, _| ());
         vitals
+    }
+
+    /// How the services stand; each is told as it is looked at.
+    fn look(&self, skew_us: Option<i64>, tell: impl Fn(&str, Option<ServiceStand>)) -> NodeServices {
+        let now = database_time(self.clock.now(), skew_us);
+        let look = |service: &Arc<str>| {
+            let stand = ServiceStand::of(self.resilience.admits(service), now);
+            tell(service, stand);
+            Some(ServiceVitals { service: service.to_string(), stand: stand? })
+        };
+        NodeServices::of(self.services.iter().filter_map(look))
     }
 
     /// Looks again and again, until the task is dropped. Not the heartbeat does it: the strategy may be the user's, and one
     /// that blocks must not keep the node from being heard.
     pub(crate) async fn run(self, heartbeat: Duration) {
         let every = (heartbeat / 2).min(LOOK_MAX);
+        // At every look and not only when something happens to a breaker: it comes to be half open by time alone.
+        let tell = |service: &str, stand: Option<ServiceStand>| {
+            self.counters.meter.gauge(names::BREAKER, &[("service", service)], figure(stand));
+        };
         loop {
-            self.counters.vitals.set_services(self.vitals().services);
+            let skew = self.counters.vitals.read().clock_skew_us;
+            self.counters.vitals.set_services(self.look(skew, tell));
             tokio::time::sleep(every).await;
         }
+    }
+}
+
+fn figure(stand: Option<ServiceStand>) -> f64 {
+    match stand {
+        None => 0.0,
+        Some(ServiceStand::HalfOpen) => 1.0,
+        // Whatever else there may be, it is not called as usual.
+        Some(_) => 2.0,
     }
 }
 

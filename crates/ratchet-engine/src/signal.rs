@@ -115,9 +115,14 @@ impl Client {
 
     fn tell_signaled(&self, delivery_id: DeliveryId, done: &Delivered) {
         let (node, jobs) = (self.node(), done.jobs.len());
-        for job in done.jobs.iter().take(TOLD_MAX) {
+        for (at, job) in done.jobs.iter().enumerate() {
             let released = job.what == FollowedBy::Released;
-            self.bus().publish_about(job, node, JobEventKind::Signaled { delivery_id, jobs, released });
+            let what = JobEventKind::Signaled { delivery_id, jobs, released };
+            if at < TOLD_MAX {
+                self.bus().publish_about(job, node, what);
+            } else {
+                self.bus().meter().event(&job.kind, &job.queue, &what);
+            }
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct SlotPools {
 #[derive(Debug)]
 struct SlotPool {
     queue: QueueName,
+    /// Whether its handlers block a thread.
+    blocking: bool,
     kinds: Arc<[Kind]>,
     slots: usize,
     taken: usize,
@@ -51,14 +53,15 @@ impl SlotPools {
         let (tasks, threads) = (kinds(false), kinds(true));
         let mut pools = Vec::new();
         for (queue, slots) in queues {
-            for (kinds, slots) in [(&tasks, slots.tasks), (&threads, slots.threads)] {
+            for (blocking, kinds, slots) in [(false, &tasks, slots.tasks), (true, &threads, slots.threads)] {
                 if !kinds.is_empty() && slots > 0 {
-                    pools.push(SlotPool { queue: queue.clone(), kinds: kinds.clone(), slots, taken: 0 });
+                    pools.push(SlotPool { queue: queue.clone(), blocking, kinds: kinds.clone(), slots, taken: 0 });
                 }
             }
         }
         let internal = SlotPool {
             queue: QueueName::new(INTERNAL_QUEUE).expect("it is a good name"),
+            blocking: false,
             kinds: registry.internal().map(|(kind, _)| kind.clone()).collect(),
             slots: INTERNAL_SLOTS,
             taken: 0,
@@ -86,6 +89,16 @@ impl SlotPools {
     /// Slots that hold a job: one that runs, or one whose end is not written yet.
     pub(crate) fn taken(&self) -> usize {
         self.pools.iter().chain([&self.internal]).map(|pool| pool.taken).sum()
+    }
+
+    /// What others can read of the pools: queue, whether its handlers block, slots.
+    pub(crate) fn info(&self) -> impl Iterator<Item = (&QueueName, bool, usize)> {
+        self.pools.iter().map(|pool| (&pool.queue, pool.blocking, pool.slots))
+    }
+
+    /// Slots that hold a job, of each pool in the order of [`info`](Self::info).
+    pub(crate) fn taken_by_pool(&self) -> impl Iterator<Item = usize> + Clone {
+        self.pools.iter().map(|pool| pool.taken)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a share of some thousands")]

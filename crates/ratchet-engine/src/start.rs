@@ -25,6 +25,8 @@ use crate::gate::gates;
 use crate::hooks::Hooks;
 use crate::insight::{Gauges, Known};
 use crate::job_log::{LogQueue, LogWriter, StoreSink};
+use crate::loop_watch;
+use crate::metered::Metered;
 use crate::metrics::Meter;
 use crate::policy::PolicyRefusal;
 use crate::pulse::{Pulse, PulseConfig, Standing};
@@ -110,7 +112,7 @@ impl RatchetBuilder {
             schedules.push(scheduled.clone().into_recurring(self.clock.now())?);
         }
         let given = once("breaker", self.breakers, "keep one")?;
-        let mut breakers = breakers(&given, &registrations)?;
+        let breakers = breakers(&given, &registrations)?;
         let resources = self.resources.into_iter().collect::<Result<Vec<_>, _>>()?;
         let resources = once("resource", resources.into_iter().map(|limit| (limit.name.clone(), limit)), "keep one")?;
         let registry = Registry::build(registrations, &states)?;
@@ -119,7 +121,7 @@ impl RatchetBuilder {
         }
         let name = identity.node_name()?;
         let meter = Meter::new(self.metrics);
-        breakers.tell(meter.clone());
+        let store = Metered::over(store, meter.clone());
         let counters = Arc::new(Counters::new(meter.clone()));
         let coordinator = self.coordinator.or_else(|| store.coordinator());
         let rules = self.rules;
@@ -206,6 +208,8 @@ impl RatchetBuilder {
             }
         });
         tasks.side.spawn(services.run(config.heartbeat));
+        let coordinator = client.coordinator().cloned();
+        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.heartbeat));
         let (scan, deadline) = (config.scan, config.store_deadline);
         let rescuer = Rescuer {
             store: store.clone(),
@@ -225,7 +229,8 @@ impl RatchetBuilder {
         side.spawn(&mut tasks, canceler);
         side.spawn(&mut tasks, orders);
         if !config.retention.keeps_everything() {
-            side.spawn(&mut tasks, Keeper::new(client.clone(), config.retention, config.care, deadline));
+            let keeper = Keeper::new(client.clone(), counters.clone(), config.retention, config.care, deadline);
+            side.spawn(&mut tasks, keeper);
         }
         side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges, deadline));
         let logs = LogQueue::new(config.job_logs, counters.clone());
@@ -296,11 +301,16 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -
     // A kind that names no service is its own, which goes without saying.
     let calls = registry.own().filter_map(|(kind, entry)| Some((kind, entry.service.as_deref()?)));
     let calls: BTreeMap<_, _> = calls.filter(|(kind, service)| kind.as_str() != *service).collect();
+    let pool = |(queue, blocking, slots)| serde_json::json!({"queue": queue, "blocking": blocking, "slots": slots});
+    let pools = slots.info().map(pool);
+    let blocking = registry.own().filter_map(|(kind, entry)| entry.blocking.then_some(kind));
     let info = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
         "queues": queues,
         "slots": slots.total(),
+        "pools": pools.collect::<Vec<_>>(),
+        "blocking": blocking.collect::<Vec<_>>(),
         "services": calls,
         "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
         "discards": config.retention.discards_successes(),

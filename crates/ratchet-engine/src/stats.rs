@@ -1,9 +1,11 @@
 //! Counts of what a node did, and when its loops last did what they are for.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use ratchet_core::clock::elapsed;
 use ratchet_core::node::NodeVitals;
 use ratchet_core::service::NodeServices;
 
@@ -87,6 +89,8 @@ macro_rules! loops {
         }
 
         impl Loop {
+            const ALL: &[Self] = &[$(Self::$loop),*];
+
             pub(crate) const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$loop => stringify!($name),)*
@@ -112,18 +116,18 @@ macro_rules! loops {
 
         #[derive(Debug, Default)]
         pub(crate) struct LastSuccessCells {
-            $($name: Moment,)*
+            $($name: LoopCell,)*
         }
 
         impl LastSuccessCells {
-            pub(crate) fn mark(&self, which: Loop, at: Timestamp) {
+            fn of(&self, which: Loop) -> &LoopCell {
                 match which {
-                    $(Loop::$loop => self.$name.set(at),)*
+                    $(Loop::$loop => &self.$name,)*
                 }
             }
 
             fn read(&self) -> LastSuccess {
-                LastSuccess { $($name: self.$name.get(),)* }
+                LastSuccess { $($name: self.$name.last.get(),)* }
             }
         }
     };
@@ -148,6 +152,54 @@ loops! {
     breakers Breakers
     /// A look at how deep the queues are.
     gauges Gauges
+}
+
+/// What is known of one loop.
+#[derive(Debug, Default)]
+struct LoopCell {
+    /// When it was set going; a loop that never was is not missed.
+    begun: Moment,
+    last: Moment,
+    /// How long it waits between two looks, in microseconds.
+    wait_us: AtomicU64,
+}
+
+/// How long ago a loop last did what it is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Age {
+    pub(crate) which: Loop,
+    /// Its last success, or when it was set going.
+    pub(crate) since: Duration,
+    /// How long it waits between two looks.
+    pub(crate) wait: Duration,
+}
+
+impl LastSuccessCells {
+    /// A loop is set going.
+    pub(crate) fn begin(&self, which: Loop, at: Timestamp) {
+        self.of(which).begun.set(at);
+    }
+
+    /// It has done what it is for.
+    pub(crate) fn mark(&self, which: Loop, at: Timestamp) {
+        self.of(which).last.set(at);
+    }
+
+    /// It will look again after about so long.
+    pub(crate) fn waits(&self, which: Loop, wait: Duration) {
+        let wait_us = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
+        self.of(which).wait_us.store(wait_us, Ordering::Relaxed);
+    }
+
+    /// How the loops are that were set going.
+    pub(crate) fn ages(&self, now: Timestamp) -> impl Iterator<Item = Age> {
+        Loop::ALL.iter().filter_map(move |which| {
+            let LoopCell { begun, last, wait_us } = self.of(*which);
+            let since = last.get().or(begun.get())?;
+            let wait = Duration::from_micros(wait_us.load(Ordering::Relaxed));
+            Some(Age { which: *which, since: elapsed(since, now), wait })
+        })
+    }
 }
 
 /// A time that may not have come yet.
@@ -196,6 +248,8 @@ impl Counter {
 #[derive(Debug)]
 pub(crate) struct Vitals {
     running: AtomicU32,
+    /// Slots that hold a job, by pool.
+    taken: OnceLock<Box<[AtomicU32]>>,
     clock_skew_us: AtomicI64,
     services: Mutex<NodeServices>,
     meter: Meter,
@@ -208,6 +262,7 @@ impl Vitals {
     fn new(meter: Meter) -> Self {
         Self {
             running: AtomicU32::new(0),
+            taken: OnceLock::new(),
             clock_skew_us: AtomicI64::new(NOT_MEASURED),
             services: Mutex::default(),
             meter,
@@ -218,6 +273,14 @@ impl Vitals {
         let running = u32::try_from(running).unwrap_or(u32::MAX);
         if self.running.swap(running, Ordering::Relaxed) != running {
             self.meter.gauge(names::SLOTS_TAKEN, &[], f64::from(running));
+        }
+    }
+
+    /// By pool, always in the same order.
+    pub(crate) fn set_taken(&self, taken: impl Iterator<Item = usize> + Clone) {
+        let cells = self.taken.get_or_init(|| taken.clone().map(|_| AtomicU32::new(0)).collect());
+        for (cell, taken) in cells.iter().zip(taken) {
+            cell.store(u32::try_from(taken).unwrap_or(u32::MAX), Ordering::Relaxed);
         }
     }
 
@@ -235,6 +298,11 @@ impl Vitals {
             running: self.running.load(Ordering::Relaxed),
             clock_skew_us: (skew != NOT_MEASURED).then_some(skew),
             services: self.services.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            taken: self
+                .taken
+                .get()
+                .map(|taken| taken.iter().map(|one| one.load(Ordering::Relaxed)).collect())
+                .unwrap_or_default(),
         }
     }
 }

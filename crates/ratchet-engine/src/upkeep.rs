@@ -34,7 +34,18 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const FENCED_PAUSE: Duration = Duration::from_millis(500);
 
 /// Looks again and again until the task is dropped, whatever an error or a panic ends.
-pub(crate) async fn supervised<U: Upkeep>(
+pub(crate) fn supervised<U: Upkeep>(
+    upkeep: U,
+    standing: watch::Receiver<Standing>,
+    counters: Arc<Counters>,
+    clock: Arc<dyn Clock>,
+) -> impl Future<Output = ()> {
+    // Here and not in the task: one that never comes to its first look is missed too.
+    counters.last_success.begin(U::LOOP, clock.now());
+    supervise(upkeep, standing, counters, clock)
+}
+
+async fn supervise<U: Upkeep>(
     mut upkeep: U,
     standing: watch::Receiver<Standing>,
     counters: Arc<Counters>,
@@ -52,6 +63,7 @@ pub(crate) async fn supervised<U: Upkeep>(
             Ok(Ok(wait)) => {
                 failures = 0;
                 counters.last_success.mark(U::LOOP, clock.now());
+                counters.last_success.waits(U::LOOP, wait);
                 wait
             }
             Ok(Err(error)) => {

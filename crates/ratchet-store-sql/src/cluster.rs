@@ -1,16 +1,20 @@
 //! Nodes, what they run and what they leave behind.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
+use ratchet_core::service::NodeServices;
 use ratchet_core::store::{Orphans, Progress, Running};
 use ratchet_core::{ErrorKind, JobId, JsonText, NodeId, NodeName, StoreError};
+use serde::{Deserialize, Serialize};
 
 use crate::conn::Conn;
 use crate::permits;
 use crate::read;
+use crate::row::Fields;
 use crate::stmt::Stmt;
 use crate::submit::all_stored;
 use crate::value::Value;
@@ -66,6 +70,16 @@ pub async fn deregister(conn: &mut dyn Conn, node: NodeId) -> Result<(), StoreEr
     permits::end_of_nodes(conn, &[node]).await
 }
 
+/// What is in the column `services`: beside those, how many slots are taken. Nodes of an older version pass over what they do not
+/// know, and leave out what they do not tell; so it needs no column of its own.
+#[derive(Serialize, Deserialize, Default)]
+struct Told<'a> {
+    #[serde(flatten)]
+    services: Cow<'a, NodeServices>,
+    #[serde(default)]
+    taken: Cow<'a, [u32]>,
+}
+
 const BEAT: Stmt = Stmt::shared(
     "writing a heartbeat",
     "UPDATE scheduler_node SET last_heartbeat = /*now*/, running = ?, clock_skew_us = ?, services = ? \
@@ -74,9 +88,10 @@ const BEAT: Stmt = Stmt::shared(
 
 /// Says that the node lives; `false` if it is not registered or was declared dead.
 pub async fn beat(conn: &mut dyn Conn, node: NodeId, vitals: &NodeVitals) -> Result<bool, StoreError> {
-    let NodeVitals { running, clock_skew_us, services } = vitals;
-    let services = if services.is_empty() { Value::Json(None) } else { read::json_of(services)? };
-    let values = vec![Value::count(*running), Value::Int(*clock_skew_us), services, node.into()];
+    let NodeVitals { running, clock_skew_us, services, taken } = vitals;
+    let told = Told { services: Cow::Borrowed(services), taken: Cow::Borrowed(taken) };
+    let told = if services.is_empty() && taken.is_empty() { Value::Json(None) } else { read::json_of(&told)? };
+    let values = vec![Value::count(*running), Value::Int(*clock_skew_us), told, node.into()];
     Ok(conn.run(&BEAT, values).await? == 1)
 }
 
@@ -98,15 +113,18 @@ pub async fn nodes(conn: &mut dyn Conn) -> Result<Vec<NodeRecord>, StoreError> {
                 JsonText::from_store(fields.text("node_info")?),
                 fields.time("started_at")?,
                 fields.time("last_heartbeat")?,
-                NodeVitals {
-                    running: fields.number("running")?,
-                    clock_skew_us: fields.opt_int("clock_skew_us")?,
-                    services: fields.opt_parsed("services", serde_json::from_str)?.unwrap_or_default(),
-                },
+                vitals(&mut fields)?,
                 fields.opt_time("dead_at")?,
             ))
         })
         .collect()
+}
+
+fn vitals(fields: &mut Fields<'_>) -> Result<NodeVitals, StoreError> {
+    let (running, clock_skew_us) = (fields.number("running")?, fields.opt_int("clock_skew_us")?);
+    let told: Told<'static> = fields.opt_parsed("services", serde_json::from_str)?.unwrap_or_default();
+    let (services, taken) = (told.services.into_owned(), told.taken.into_owned());
+    Ok(NodeVitals { running, clock_skew_us, services, taken })
 }
 
 // The version stays: progress is no transition. MySQL has no UPDATE … FROM.

@@ -6,7 +6,7 @@ use super::{Here, Reason};
 use crate::error::StoreError;
 use crate::id::NodeId;
 use crate::name::{Kind, QueueName, ResourceName};
-use crate::node::{NodeInfo, NodeRecord, NodeVitals};
+use crate::node::{NodeInfo, NodeRecord, NodeVitals, Room};
 use crate::resource::ResourceRecord;
 use crate::service::ServiceStand;
 use crate::store::Store;
@@ -62,8 +62,7 @@ impl Standing {
 /// A node that could run a job.
 pub(super) struct Serving {
     node: NodeId,
-    pub(super) slots: u64,
-    pub(super) running: u64,
+    pub(super) room: Room,
     /// What the job calls there.
     service: String,
     /// How that stands there, if not as usual.
@@ -86,13 +85,10 @@ impl Living {
     /// What it has to do with a job of this kind and queue; `None` if it could not run it.
     fn serves(&self, kind: &Kind, queue: &QueueName) -> Option<Serving> {
         let Self { id, info, vitals } = self;
-        let does =
-            info.kinds.iter().any(|one| one == kind.as_str()) && info.queues.iter().any(|one| one == queue.as_str());
-        does.then(|| {
-            let service = info.service_of(kind.as_str()).to_owned();
-            let stand = vitals.services.stand(&service);
-            Serving { node: *id, slots: info.slots, running: u64::from(vitals.running), service, stand }
-        })
+        let room = info.room(kind.as_str(), queue.as_str(), vitals)?;
+        let service = info.service_of(kind.as_str()).to_owned();
+        let stand = vitals.services.stand(&service);
+        Some(Serving { node: *id, room, service, stand })
     }
 }
 

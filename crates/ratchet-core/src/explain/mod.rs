@@ -106,8 +106,8 @@ async fn pending(
         reasons.push(Reason::Probation { crash_count: job.crash_count, ahead });
     }
     let serving = &standing.serving;
-    if !serving.is_empty() && serving.iter().all(|node| node.running >= node.slots) {
-        let slots = serving.iter().map(|node| node.slots).sum();
+    if !serving.is_empty() && serving.iter().all(|node| node.room.taken >= node.room.slots) {
+        let slots = serving.iter().map(|node| node.room.slots).sum();
         reasons.push(Reason::NoSlot { nodes: serving.len(), slots });
     }
     if ahead.count > 0 && job.crash_count == 0 {

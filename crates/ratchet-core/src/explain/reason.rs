@@ -101,7 +101,7 @@ pub enum Reason {
     NoSlot {
         /// How many nodes.
         nodes: usize,
-        /// How many slots they have.
+        /// How many slots they have for jobs of its queue and sort of handler.
         slots: u64,
     },
     /// Others are more urgent or older.

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::deadline::within;
 use crate::lease::{self, KeptLease, Lease};
 use crate::pulse::Standing;
-use crate::stats::Loop;
+use crate::stats::{Counters, Loop};
 use crate::upkeep::Upkeep;
 
 /// How long the lease lasts if its holder dies.
@@ -31,6 +31,7 @@ const AGAIN_MAX: Duration = Duration::from_hours(1);
 pub(crate) struct Keeper {
     store: Arc<dyn Store>,
     client: Client,
+    counters: Arc<Counters>,
     lease: KeptLease,
     retention: Retention,
     every: Duration,
@@ -80,14 +81,20 @@ impl Upkeep for Keeper {
 }
 
 impl Keeper {
-    pub(crate) fn new(client: Client, retention: Retention, every: Duration, deadline: Duration) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        counters: Arc<Counters>,
+        retention: Retention,
+        every: Duration,
+        deadline: Duration,
+    ) -> Self {
         let store = client.store().clone();
         let lease = Lease { store: store.clone(), name: lease::CARE, ttl: LEASE_TTL, deadline };
         let now = Instant::now();
         let passed = JobState::ALL.map(|state| Passed::new(now, retention.of(state).unwrap_or_default()));
         let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Walk::new(now));
         let (portion, lines_again) = (Portion::FULL, now + AGAIN_MAX);
-        Self { store, client, lease, retention, every, deadline, portion, passed, lines, lines_again }
+        Self { store, client, counters, lease, retention, every, deadline, portion, passed, lines, lines_again }
     }
 
     fn chores(&self) -> Vec<Chore> {
@@ -123,6 +130,8 @@ impl Keeper {
                 let began = Instant::now();
                 let (count, more) = self.some_of(chore).await?;
                 done += count;
+                // A round that has much to do takes hours, and is well if its portions are.
+                self.counters.last_success.mark(Loop::Care, self.client.now());
                 if !more {
                     break true;
                 }

@@ -1,5 +1,6 @@
 //! What happens when the store, or the node, fails.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ratchet_core::node::NodeRegistration;
@@ -384,4 +385,34 @@ async fn a_reconcile_that_fails_is_tried_again_after_longer_and_longer_waits() {
     asked.wait_for(|count| *count >= 6).await.unwrap();
     // 20, 40, 80, 160 and 320 ms, each a quarter more or less.
     assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_database_that_is_down_is_asked_ever_less_often_whatever_wakes_the_node() {
+    let (store, stage) = faulty();
+    let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
+    let mut events = ratchet.events();
+    let job = ratchet.enqueue(Play::Gate).submit().await.unwrap();
+    started(&mut events, job.id()).await;
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let seen = calls.clone();
+    store.plan(move |_, _| {
+        seen.lock().unwrap().push(Instant::now());
+        Some(Fault::Down)
+    });
+    stage.open_gate();
+    // A result waits to be written, jobs wait to be claimed, and every submit wakes the pump.
+    eventually("six calls", async || {
+        ratchet.enqueue(Play::Return("more".into())).submit().await.unwrap();
+        calls.lock().unwrap().len() >= 6
+    })
+    .await;
+    let calls = calls.lock().unwrap().clone();
+    let gaps: Vec<Duration> = calls.windows(2).take(5).map(|pair| pair[1] - pair[0]).collect();
+    for (failures, gap) in (0..).zip(&gaps) {
+        // Twenty milliseconds, spread by a quarter, and twice as long after each failure.
+        assert!(*gap >= Duration::from_millis(15) * 2_u32.pow(failures), "after {failures} more: {gaps:?}");
+    }
+    store.plan(|_, _| None);
+    assert_eq!(job.result().await.unwrap(), "opened", "and it goes on when the database is back");
 }

@@ -58,6 +58,8 @@ pub(crate) struct Faulty {
     pub(crate) submit_held: Arc<tokio::sync::Notify>,
     /// How many times orders about breakers can still be read.
     pub(crate) order_reads: Arc<AtomicUsize>,
+    /// How many times the store still archives; then it never returns.
+    pub(crate) archives: Arc<AtomicUsize>,
 }
 
 impl std::fmt::Debug for Faulty {
@@ -85,6 +87,7 @@ impl Faulty {
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
             order_reads: Arc::new(AtomicUsize::new(usize::MAX)),
+            archives: Arc::new(AtomicUsize::new(usize::MAX)),
         }
     }
 
@@ -157,6 +160,8 @@ impl TurnStore for Faulty {
     async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
         let fault = (self.plan.lock().unwrap())(settlements, claim);
         if fault == Some(Fault::Down) {
+            // Not even one that is down answers at once.
+            tokio::task::yield_now().await;
             return Err(down());
         }
         let poison = self.poison.lock().unwrap().clone();
@@ -308,11 +313,22 @@ delegated!(SignalStore {
     fn signals(ids: &[JobId]) -> Vec<SignalRecord>;
     fn sweep_signals(after: Option<&SignalKey>, limit: usize) -> Swept;
 });
-delegated!(ArchiveStore {
-    fn archive(request: &ArchiveRequest) -> Archived;
-    fn purge_archive(age: Duration, limit: usize) -> u64;
-    fn purge_schedules(age: Duration, limit: usize) -> u64;
-});
+#[async_trait]
+impl ArchiveStore for Faulty {
+    async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError> {
+        let left = self.archives.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if left.is_err() {
+            std::future::pending::<()>().await;
+        }
+        self.inner.archive(request).await
+    }
+    async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.inner.purge_archive(age, limit).await
+    }
+    async fn purge_schedules(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.inner.purge_schedules(age, limit).await
+    }
+}
 delegated!(DeadLetterStore {
     fn dead_letters(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<DeadLetter>;
     fn retry_all(filter: &DeadLetterFilter, limit: usize) -> RetriedAll;

@@ -8,7 +8,7 @@ use ratchet_core::explain::Reason;
 use ratchet_engine::MetricsCollector;
 use ratchet_engine::metrics::{Labels, names};
 
-use crate::support::{Play, Stage, eventually, memory, quick, started};
+use crate::support::{Blocking, Play, Stage, eventually, memory, quick, started};
 
 /// Keeps the last value of every gauge.
 #[derive(Clone, Default)]
@@ -64,4 +64,23 @@ async fn a_node_knows_that_its_breaker_is_the_reason() {
     assert_eq!(reasons[0].to_string(), "it has ended: SUCCEEDED");
     let health = ratchet.queue_health().await.unwrap();
     assert_eq!((health[0].recent.succeeded, health[0].waiting.count), (1, 0));
+}
+
+#[tokio::test]
+async fn a_queue_without_a_free_slot_is_the_reason_however_idle_the_others_are() {
+    let stage = Stage::default();
+    let node = quick(&stage).store(memory()).queue("reports", 1).queue("default", 10).start().await.unwrap();
+    let mut events = node.events();
+    let running = node.enqueue(Play::Gate).queue("reports").submit().await.unwrap();
+    started(&mut events, running.id()).await;
+    let next = node.enqueue(Play::Return("at last".into())).queue("reports").submit().await.unwrap();
+    let no_slot = [Reason::NoSlot { nodes: 1, slots: 1 }];
+    eventually("the node itself", async || node.explain(next.id()).await.unwrap().unwrap().reasons == no_slot).await;
+    let client = ratchet_engine::Client::shared(node.store().clone());
+    eventually("its heartbeat", async || client.explain(next.id()).await.unwrap().unwrap().reasons == no_slot).await;
+    assert_eq!(client.explain(next.id()).await.unwrap().unwrap().expected, None);
+    let beside = node.enqueue(Blocking(Play::Return("on a thread".into()))).queue("reports").submit().await.unwrap();
+    assert_eq!(beside.result().await.unwrap(), "on a thread", "its slots are others");
+    stage.open_gate();
+    next.result().await.unwrap();
 }

@@ -1,11 +1,12 @@
 //! Jobs and engines for the tests.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ratchet_core::{JobId, MemoryStore};
+use jiff::Timestamp;
+use ratchet_core::{Clock, JobId, MemoryStore};
 use ratchet_engine::{
     EventStream, Failure, Job, JobContext, JobDefaults, JobEvent, JobEventKind, Ratchet, RatchetBuilder, Requirement,
     ResultCondition, SystemClock,
@@ -178,6 +179,22 @@ impl Job for Blocking {
 
     async fn run(self, ctx: JobContext) -> Result<String, Failure> {
         self.0.run(ctx).await
+    }
+}
+
+/// The machine's clock, ahead by as much as the test says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ahead(Arc<AtomicU64>);
+
+impl Ahead {
+    pub(crate) fn advance(&self, by: Duration) {
+        self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        SystemClock.now() + Duration::from_secs(self.0.load(Ordering::SeqCst))
     }
 }
 
