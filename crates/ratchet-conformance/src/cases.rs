@@ -460,6 +460,7 @@ macro_rules! list_cases {
         permits::what_begins_again_needs_a_permit_again [OneTooMany, KeepsPermits],
         permits::racing_nodes_keep_to_the_limit [OneTooMany],
         permits::many_resources_share_the_room [OneTooMany, KeepsPermits],
+        permits::no_resource_is_overlooked_by_a_node_that_runs_many_kinds [OneTooMany, IgnoresKinds],
 
         insight::lanes_are_told_with_their_first_job [MissesLanes, CountsAllTimes, CountsOn],
         insight::a_queues_health_says_what_waits_runs_and_ended [

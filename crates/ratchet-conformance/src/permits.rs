@@ -362,3 +362,15 @@ pub(crate) async fn many_resources_share_the_room(bench: Bench) {
     let settlements: Vec<Settlement> = some.iter().map(success).collect();
     assert_eq!(bench.turn(&settlements, Some(&bench.request())).await.claimed.len(), 20);
 }
+
+/// A node that runs many kinds in many queues asks for far more lanes than jobs wait in.
+pub(crate) async fn no_resource_is_overlooked_by_a_node_that_runs_many_kinds(bench: Bench) {
+    let kinds: Vec<String> = (0..20).map(|number| format!("kind-{number}")).chain([KIND.to_owned()]).collect();
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let queues = ["default", "a", "b", "c", "d"];
+    let jobs: Vec<NewJob> = (0..40).map(|number| needing(&format!("tenant {number:02}"))).collect();
+    bench.limited("tenant 00", 0).await;
+    let all = bench.submit_each(jobs).await;
+    let request = request(bench.node, queues.map(|queue| pool(queue, &kinds)).to_vec());
+    assert_eq!(ids(&bench.claim(&request).await), all[1..]);
+}
