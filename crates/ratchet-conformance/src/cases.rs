@@ -414,6 +414,7 @@ macro_rules! list_cases {
             ArchivesNothing, ForgetsArchivedHistory, DeletesInsteadOfArchiving,
         ],
         archive::of_an_archived_jobs_attempts_the_last_fifty_are_kept [ArchivesNothing, ForgetsArchivedHistory],
+        archive::long_histories_and_large_signals_are_archived_as_they_are [ArchivesNothing, ForgetsArchivedHistory],
         archive::live_jobs_are_not_archived [ArchivesLive],
         archive::a_job_that_a_live_one_depends_on_is_not_archived [SaysArchived, ArchivesLive, LosesEdges],
         archive::a_retried_step_finds_its_input_in_the_archive [ForgetsInputs, DeletesInsteadOfArchiving],
