@@ -101,7 +101,8 @@ impl Keeper {
         ended.chain(purges.into_iter().flatten()).collect()
     }
 
-    /// Does every chore until there is nothing more to do, unless another node does.
+    /// Does every chore until there is nothing more to do, unless another node does. One that fails keeps no other from being
+    /// done; the first error is returned.
     async fn round(&mut self, node: NodeId) -> Result<(), StoreError> {
         let now = Instant::now();
         for state in JobState::ALL {
@@ -114,6 +115,7 @@ impl Keeper {
             (self.lines, self.lines_again) = (Walk::new(now), now + AGAIN_MAX);
         }
         self.lines.begin(now);
+        let mut failed = Ok(());
         for chore in self.chores() {
             let mut done = 0;
             let ended = loop {
@@ -121,7 +123,13 @@ impl Keeper {
                     break false;
                 }
                 let began = Instant::now();
-                let (count, more) = self.some_of(chore).await?;
+                let (count, more) = match self.some_of(chore).await {
+                    Ok(some) => some,
+                    Err(error) => {
+                        failed = failed.and(Err(error));
+                        break true;
+                    }
+                };
                 done += count;
                 if !more {
                     break true;
@@ -133,10 +141,10 @@ impl Keeper {
             };
             self.tell(chore, done);
             if !ended {
-                return Ok(());
+                break;
             }
         }
-        Ok(())
+        failed
     }
 
     /// One transaction; says how many jobs or lines it was about and whether there are more.

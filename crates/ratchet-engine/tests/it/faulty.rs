@@ -52,6 +52,10 @@ pub(crate) struct Faulty {
     /// Submits that begin while this is set never return.
     pub(crate) hold_submits: Arc<AtomicBool>,
     pub(crate) submit_held: Arc<tokio::sync::Notify>,
+    /// Ended jobs of this state cannot be archived.
+    pub(crate) unarchivable: Arc<Mutex<Option<JobState>>>,
+    /// So many pages of dead letters hold none, and have a next one.
+    pub(crate) letter_pages: Arc<AtomicUsize>,
     /// How many times orders about breakers can still be read.
     pub(crate) order_reads: Arc<AtomicUsize>,
 }
@@ -78,6 +82,8 @@ impl Faulty {
             submit_gate: None,
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
+            unarchivable: Arc::default(),
+            letter_pages: Arc::default(),
             order_reads: Arc::new(AtomicUsize::new(usize::MAX)),
         }
     }
@@ -286,15 +292,39 @@ delegated!(SignalStore {
     fn signals(ids: &[JobId]) -> Vec<SignalRecord>;
     fn sweep_signals(after: Option<&SignalKey>, limit: usize) -> Swept;
 });
-delegated!(ArchiveStore {
-    fn archive(request: &ArchiveRequest) -> Archived;
-    fn purge_archive(age: Duration, limit: usize) -> u64;
-    fn purge_schedules(age: Duration, limit: usize) -> u64;
-});
-delegated!(DeadLetterStore {
-    fn dead_letters(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<DeadLetter>;
-    fn retry_all(filter: &DeadLetterFilter, limit: usize) -> RetriedAll;
-});
+#[async_trait]
+impl ArchiveStore for Faulty {
+    async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError> {
+        if *self.unarchivable.lock().unwrap() == Some(request.state) {
+            return Err(StoreError::new(ErrorKind::Invalid, "testing", "the test refuses to archive these"));
+        }
+        self.inner.archive(request).await
+    }
+    async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.inner.purge_archive(age, limit).await
+    }
+    async fn purge_schedules(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+        self.inner.purge_schedules(age, limit).await
+    }
+}
+#[async_trait]
+impl DeadLetterStore for Faulty {
+    async fn dead_letters(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<DeadLetter>, StoreError> {
+        if self.letter_pages.load(Ordering::SeqCst) > 0 {
+            self.letter_pages.fetch_sub(1, Ordering::SeqCst);
+            return Ok(Page { items: Vec::new(), next: Some(JobCursor(JobId(uuid::Uuid::nil()))) });
+        }
+        self.inner.dead_letters(filter, after, limit).await
+    }
+    async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
+        self.inner.retry_all(filter, limit).await
+    }
+}
 delegated!(JobLogStore {
     fn append_log(lines: &[LogLine]) -> ();
     fn read_log(id: JobId, filter: &LogFilter, after: Option<LogPlace>, limit: usize) -> LogPage;
