@@ -461,6 +461,7 @@ macro_rules! list_cases {
         permits::what_begins_again_needs_a_permit_again [OneTooMany, KeepsPermits],
         permits::racing_nodes_keep_to_the_limit [OneTooMany],
         permits::many_resources_share_the_room [OneTooMany, KeepsPermits],
+        permits::jobs_of_a_paused_queue_keep_no_others_waiting [OneTooFew, IgnoresQueuePause],
         permits::no_resource_is_overlooked_by_a_node_that_runs_many_kinds [OneTooMany, IgnoresKinds],
 
         insight::lanes_are_told_with_their_first_job [MissesLanes, CountsAllTimes, CountsOn],

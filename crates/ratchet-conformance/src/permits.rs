@@ -374,3 +374,19 @@ pub(crate) async fn no_resource_is_overlooked_by_a_node_that_runs_many_kinds(ben
     let request = request(bench.node, queues.map(|queue| pool(queue, &kinds)).to_vec());
     assert_eq!(ids(&bench.claim(&request).await), all[1..]);
 }
+
+pub(crate) async fn jobs_of_a_paused_queue_keep_no_others_waiting(bench: Bench) {
+    let stopped = queue("stopped");
+    bench.store.pause_queue(&stopped).await.unwrap();
+    let paused = (0..30).map(|number| {
+        let mut job = needing(&format!("tenant {number:02}"));
+        job.spec.queue = stopped.clone();
+        job
+    });
+    bench.submit_each(paused.collect()).await;
+    bench.limited("printer", 1).await;
+    bench.advance(mins(1));
+    let job = bench.submit(needing("printer")).await;
+    let both = request(bench.node, vec![pool("stopped", &[KIND]), pool("default", &[KIND])]);
+    assert_eq!(ids(&bench.claim(&ClaimRequest { limit: 5, ..both }).await), [job]);
+}

@@ -49,7 +49,7 @@ impl LimitedLane<'_> {
     }
 }
 
-/// The lanes that a request asks for in which jobs wait that need a permit.
+/// The lanes that a request asks for in which jobs wait that need a permit, but for those of paused queues.
 pub(crate) async fn waiting<'a>(
     conn: &mut dyn Conn,
     request: &'a ClaimRequest,
@@ -105,7 +105,8 @@ const LANES: Stmt = Stmt::shared(
      WHERE f.status = /*state:pending*/ AND f.deferred = /*no*/ AND f.probation = ? \
      AND (f.resource, f.queue, f.kind, f.priority) > (l.resource, l.queue, l.kind, l.priority) \
      ORDER BY f.resource, f.queue, f.kind, f.priority, f.scheduled_time, f.job_id LIMIT 1) WHERE l.depth < ?) \
-     SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane",
+     SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane \
+     WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = lane.queue AND p.paused = /*yes*/)",
 )
 .postgres(
     "WITH RECURSIVE lane (depth, resource, queue, kind, priority, head) AS (\
@@ -117,7 +118,8 @@ const LANES: Stmt = Stmt::shared(
      WHERE f.status = /*state:pending*/ AND NOT f.deferred AND f.probation = ? \
      AND (f.resource, f.queue, f.kind, f.priority) > (l.resource, l.queue, l.kind, l.priority) \
      ORDER BY f.resource, f.queue, f.kind, f.priority, f.scheduled_time, f.job_id LIMIT 1) n WHERE l.depth < ?) \
-     SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane",
+     SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane \
+     WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = lane.queue AND p.paused = /*yes*/)",
 )
 // MySQL finds what is next in an index only after a constant, so there the groups are the lanes: it jumps from one to the next.
 .mysql(
@@ -125,7 +127,8 @@ const LANES: Stmt = Stmt::shared(
      lane.head AS head FROM (SELECT resource, queue, kind, priority, MIN(scheduled_time) AS head \
      FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) WHERE status = /*state:pending*/ AND deferred = /*no*/ \
      AND probation = ? AND resource > '' \
-     GROUP BY status, deferred, probation, resource, queue, kind, priority LIMIT ?) lane",
+     GROUP BY status, deferred, probation, resource, queue, kind, priority LIMIT ?) lane \
+     WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = lane.queue AND p.paused = /*yes*/)",
 );
 
 /// The limits of resources; those without one are left out.

@@ -53,8 +53,7 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
         if request.probation {
             limited.append(&mut limited_lanes::waiting(conn, request, true).await?);
         }
-        let due = limited.iter().filter(|one| !paused.contains(one.lane.queue)).map(LimitedLane::due).min();
-        next = next.into_iter().chain(due).min();
+        next = next.into_iter().chain(limited.iter().map(LimitedLane::due)).min();
     }
     Ok(next.map(|next| clock::elapsed(now, next)))
 }
