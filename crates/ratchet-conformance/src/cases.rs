@@ -488,6 +488,7 @@ macro_rules! list_cases {
         dead_letters::retrying_all_revives_what_was_cancelled [RevivesNothing, LosesEdges],
         dead_letters::children_of_a_batch_are_retried_while_it_is_open [RetriesAnyChild, LosesBatches],
         dead_letters::a_dead_letter_that_nobody_can_judge_is_passed_over [RetriesAnyChild, IgnoresConditions],
+        dead_letters::letters_that_cannot_be_retried_do_not_count [RetriesAnyChild, LosesBatches],
         dead_letters::hundreds_of_dead_letters_are_retried_at_once [StopsAtFiveHundred],
 
         job_log::lines_come_back_as_they_were_given [LosesLines, LosesLogFields, MangledText],
