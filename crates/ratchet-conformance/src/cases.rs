@@ -450,6 +450,7 @@ macro_rules! list_cases {
         permits::a_permit_ends_with_every_sort_of_settlement [KeepsPermits, HidesPermits],
         permits::a_permit_is_the_attempts_and_not_the_jobs [KeepsPermits, EndsPermitsEarly],
         permits::a_cancelled_job_keeps_its_permit_until_its_handler_has_ended [KeepsPermits, EndsPermitsEarly],
+        permits::a_node_can_read_which_permits_it_has [HidesPermits, KeepsPermits],
         permits::the_permits_of_dead_nodes_are_void [OneTooMany, OneTooFew, HidesPermits],
         permits::a_job_on_probation_needs_a_permit_too [OneTooMany, KeepsPermits],
         permits::permits_go_to_the_most_urgent_and_oldest [KeepsPermits, OneTooFew],

@@ -133,6 +133,28 @@ pub(crate) async fn a_cancelled_job_keeps_its_permit_until_its_handler_has_ended
     assert_eq!(ids(&bench.claim_all().await), [waiting]);
 }
 
+pub(crate) async fn a_node_can_read_which_permits_it_has(bench: Bench) {
+    let other = bench.another_node().await;
+    let of = async |node| {
+        let mut permits = bench.store.permits_of(node).await.unwrap();
+        permits.sort();
+        permits
+    };
+    bench.submit_needing("printer", 1).await;
+    bench.submit_needing("scanner", 1).await;
+    bench.submit(work()).await;
+    let claims = bench.claim_all().await;
+    bench.submit_needing("printer", 1).await;
+    let others = bench.claim_as(other).await;
+    assert_eq!(of(bench.node).await, [claims[0].fence, claims[1].fence]);
+    assert_eq!(of(other).await, [others[0].fence]);
+    bench.store.cancel(claims[0].job.id).await.unwrap().expect("it runs");
+    assert_eq!(of(bench.node).await.len(), 2, "its handler may still run");
+    bench.store.release_permits(&[claims[0].fence]).await.unwrap();
+    bench.succeed(&claims[1]).await;
+    assert_eq!(of(bench.node).await, []);
+}
+
 pub(crate) async fn the_permits_of_dead_nodes_are_void(bench: Bench) {
     bench.limited("printer", 2).await;
     let (stops, dies) = (bench.another_node().await, bench.another_node().await);

@@ -2,7 +2,7 @@
 //!
 //! It alone knows which slots are taken and which jobs run here, so nothing of that needs a lock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,6 +45,8 @@ pub(crate) struct Pump {
     pub(super) settlements: Vec<Settlement>,
     /// Attempts that have ended without a settlement that ends their permits.
     pub(super) released: Vec<Fence>,
+    /// Attempts that were given up, but of which something still runs that needs their permits.
+    pub(super) outliving: HashSet<Fence>,
     /// Whether the last claim asked for jobs that try a service.
     pub(super) tried: bool,
 
@@ -173,6 +175,7 @@ impl Pump {
             ended: Vec::new(),
             settlements: Vec::new(),
             released: Vec::new(),
+            outliving: HashSet::new(),
             tried: false,
             messages,
             sender,
@@ -367,7 +370,10 @@ impl Pump {
         match message {
             Message::Freed(pool, permit) => {
                 self.slots.give_back(pool);
-                self.released.extend(permit);
+                if let Some(permit) = permit {
+                    self.outliving.remove(&permit);
+                    self.released.push(permit);
+                }
                 self.timers.poll = Instant::now();
             }
             Message::Ended(fence, ended) => {
@@ -410,6 +416,7 @@ impl Pump {
         match held {
             None => self.slots.give_back(pool),
             Some(held) => {
+                self.outliving.extend(permit);
                 let sender = self.sender.clone();
                 tokio::spawn(async move {
                     let _ = held.await;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use ratchet_core::store::Progress;
-use ratchet_core::{Change, Fence, Settled, Settlement};
+use ratchet_core::{Change, Fence, NodeId, Settled, Settlement};
 
 use tracing::Instrument as _;
 
@@ -60,6 +60,28 @@ impl Pump {
             |fence: &Fence| self.running.contains_key(fence) || self.settlements.iter().any(|s| s.fence == *fence);
         let lost: Vec<Fence> = stored.into_iter().filter(|fence| !known(fence)).collect();
         self.hand_back(&lost).await;
+        self.end_lost_permits(node).await;
+    }
+
+    /// Ends the permits of attempts of which nothing runs here: their claim's reply was lost, and somebody has ended their job
+    /// since, so that it cannot be handed back.
+    async fn end_lost_permits(&mut self, node: NodeId) {
+        let asked = self.store.permits_of(node);
+        let permits = match within(self.config.store_deadline, "reading permits", asked).await {
+            Ok(permits) => permits,
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "reading permits failed");
+                return;
+            }
+        };
+        let is_known = |fence: &Fence| {
+            self.running.contains_key(fence)
+                || self.outliving.contains(fence)
+                || self.released.contains(fence)
+                || self.settlements.iter().any(|settlement| settlement.fence == *fence)
+        };
+        let lost: Vec<Fence> = permits.into_iter().filter(|fence| !is_known(fence)).collect();
+        self.released.extend(lost);
     }
 
     async fn hand_back(&mut self, lost: &[Fence]) {

@@ -14,10 +14,12 @@ use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::lane::Lane;
 use crate::limited_lanes::{LimitedLane, waiting};
+use crate::row::Row;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[LOCK_LIMITS, IN_USE, TAKE_PERMITS, END_PERMITS, END_PERMITS_OF_NODES];
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[LOCK_LIMITS, IN_USE, TAKE_PERMITS, PERMITS_OF_NODE, END_PERMITS, END_PERMITS_OF_NODES];
 
 /// The permits that are out: those of dead nodes are void.
 macro_rules! permits_out {
@@ -157,6 +159,21 @@ const TAKE_PERMITS: Stmt = Stmt::shared(
     "taking permits",
     "INSERT INTO scheduler_resource_permit (job_id, version, resource_name, node_id, acquired_at) \
      /*rows:id int text id time*/",
+);
+
+/// The attempts for which a node has permits.
+pub async fn of_node(conn: &mut dyn Conn, node: NodeId) -> Result<Vec<Fence>, StoreError> {
+    let rows = conn.rows(&PERMITS_OF_NODE, vec![node.into()]).await?;
+    let fence = |row: &Row| {
+        let mut fields = row.fields();
+        Ok(Fence { job_id: fields.job_id("job_id")?, version: fields.number("version")?, node })
+    };
+    rows.iter().map(fence).collect()
+}
+
+const PERMITS_OF_NODE: Stmt = Stmt::shared(
+    "reading the permits of a node",
+    "SELECT job_id, version FROM scheduler_resource_permit WHERE node_id = ?",
 );
 
 /// Ends the permits of attempts; those that have none are passed over.

@@ -369,6 +369,7 @@ delegated!(ResourceStore {
     fn set_resource(limit: &ResourceLimit) -> ();
     fn remove_resource(name: &ResourceName) -> bool;
     fn resources() -> Vec<ResourceRecord>;
+    fn permits_of(node: NodeId) -> Vec<Fence>;
     fn release_permits(attempts: &[Fence]) -> ();
 });
 
