@@ -10,6 +10,7 @@ use crate::conn::Conn;
 use crate::dialect::Dialect;
 use crate::lane::lanes;
 use crate::limited_lanes::{self, LimitedLane};
+use crate::marks::Sort;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
@@ -36,7 +37,7 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     let mut next = next_deferred(conn, request, &paused).await?;
     // What may stand before a mark is found by a look from the start.
     let has_marks = conn.texts().dialect() == Dialect::Postgres;
-    let marks = has_marks.then(|| conn.texts().marks().begin(&wanted, Instant::now())).flatten();
+    let marks = has_marks.then(|| conn.texts().marks().begin(Sort::Ordinary, &wanted, Instant::now())).flatten();
     let places: Vec<usize> = (0..wanted.len()).collect();
     let bind = |place: &usize, values: &mut Vec<Value>| {
         wanted[*place].bind(values);
