@@ -102,6 +102,13 @@ impl Marks {
         self.lock(sort).cost() > BEARABLE
     }
 
+    /// How soon there is a look from the start again, if what stands before a mark is passed over until then.
+    pub(crate) fn looks_at_all_in(&self, sort: Sort, now: Instant) -> Option<Duration> {
+        let inner = self.lock(sort);
+        let until = inner.until.filter(|_| inner.cost() > BEARABLE)?;
+        until.checked_duration_since(now).filter(|left| !left.is_zero())
+    }
+
     /// A look from the start took so long, by the database's `present`.
     pub(crate) fn looked_at_all(
         &self,
@@ -255,5 +262,15 @@ mod tests {
         assert_eq!(marks.begin(Ordinary, &lanes, now), Some(vec![Some(at(40))]));
         assert!(marks.will_do(Ordinary) && !marks.will_do(Special));
         assert_eq!(marks.begin(Special, &lanes, now), None);
+    }
+
+    #[test]
+    fn what_is_passed_over_is_looked_for_when_the_marks_end() {
+        let lanes = [lane("a", Some(40))];
+        let (marks, now) = after(1_000, [30, 30, 30], &lanes);
+        assert_eq!(marks.looks_at_all_in(Ordinary, now), Some(ms(270)));
+        assert_eq!(marks.looks_at_all_in(Ordinary, now + ms(270)), None);
+        let (marks, now) = after(1_000, [10, 10, 10], &lanes);
+        assert_eq!(marks.looks_at_all_in(Ordinary, now), None, "where it is bearable nothing is passed over");
     }
 }
