@@ -18,8 +18,8 @@ use ratchet_core::store::{
 };
 use ratchet_core::{
     AttemptRecord, Batch, BreakerOrder, BusinessKey, DeadLetter, DeadLetterFilter, Fence, Followed, IdempotencyKey,
-    JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob, Principal, QueueName, ResourceLimit,
-    ResourceName, ResourceRecord, ServiceName, SignalKey, SignalRecord, StoreError, Timestamp,
+    JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob, NodeId, Principal, QueueName,
+    ResourceLimit, ResourceName, ResourceRecord, ServiceName, SignalKey, SignalRecord, StoreError, Timestamp,
 };
 
 use super::BrokenStore;
@@ -237,6 +237,10 @@ impl ResourceStore for BrokenStore {
 
     async fn resources(&self) -> Result<Vec<ResourceRecord>, StoreError> {
         self.inner.resources().await
+    }
+
+    async fn permits_of(&self, node: NodeId) -> Result<Vec<Fence>, StoreError> {
+        self.inner.permits_of(node).await
     }
 
     async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError> {

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ratchet_core::limits::{ERROR_CHARS_MAX, SIGNAL_BYTES_MAX};
 use ratchet_core::page::{ArchiveScope, JobFilter};
 use ratchet_core::recurring::ArchiveReason;
 use ratchet_core::store::{ArchiveRequest, Archived, Submitted};
-use ratchet_core::{JobId, JobState, Kind, NewJob, Principal, Settled, Store, Tag};
+use ratchet_core::{Claim, JobId, JobState, Kind, NewJob, Principal, Settled, Store, Tag};
 use serde_json::json as value;
 
 use crate::bench::{
-    Bench, KIND, assert_about, json, mins, new_id, new_job, success, success_with, work, work_once, work_with_key,
-    works,
+    Bench, KIND, another_try, assert_about, json, mins, new_id, new_job, success, success_with, work, work_once,
+    work_with_key, works,
 };
 use crate::recurring::every_ten;
-use crate::signals::{awaiting, to_key};
+use crate::signals::{awaiting, saying, to_key};
 use crate::workflows::{Plan, claims};
 use crate::{batches, races};
 
@@ -114,6 +115,40 @@ pub(crate) async fn of_an_archived_jobs_attempts_the_last_fifty_are_kept(bench: 
     bench.advance(mins(11));
     assert_eq!(archive(&bench, Succeeded).await, 1);
     assert_eq!(bench.attempts(claim.job.id).await, before[before.len() - 50..]);
+}
+
+/// Of each sort several, which a store may write together.
+pub(crate) async fn long_histories_and_large_signals_are_archived_as_they_are(bench: Bench) {
+    let mut ids = bench.submit_each(works(3)).await;
+    let mut claims = bench.claim_all().await;
+    for _ in 0..40 {
+        let again = |claim: &Claim| {
+            let mut settlement = another_try(claim, Duration::ZERO);
+            settlement.attempt.as_mut().unwrap().error = Some("é".repeat(ERROR_CHARS_MAX));
+            settlement
+        };
+        bench.turn(&claims.iter().map(again).collect::<Vec<_>>(), None).await;
+        claims = bench.claim_all().await;
+    }
+    for door in ["front", "back"] {
+        ids.push(bench.submit(awaiting(door, None)).await);
+        bench.store.deliver(&saying(&"x".repeat(SIGNAL_BYTES_MAX - 2), to_key(door))).await.unwrap();
+    }
+    claims.extend(bench.claim_all().await);
+    bench.turn(&claims.iter().map(success).collect::<Vec<_>>(), None).await;
+    let signals = bench.store.signals(&ids).await.unwrap();
+    let mut attempts = Vec::new();
+    for id in &ids {
+        attempts.push(bench.attempts(*id).await);
+    }
+    assert_eq!((attempts[0].len(), signals.len()), (41, 2));
+    bench.advance(mins(11));
+    assert_eq!(archive(&bench, Succeeded).await, 5);
+    for (id, attempts) in ids.iter().zip(attempts) {
+        assert!(is_archived(&bench, *id).await);
+        assert_eq!(bench.attempts(*id).await, attempts);
+    }
+    assert_eq!(bench.store.signals(&ids).await.unwrap(), signals);
 }
 
 pub(crate) async fn live_jobs_are_not_archived(bench: Bench) {

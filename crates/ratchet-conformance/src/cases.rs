@@ -414,6 +414,7 @@ macro_rules! list_cases {
             ArchivesNothing, ForgetsArchivedHistory, DeletesInsteadOfArchiving,
         ],
         archive::of_an_archived_jobs_attempts_the_last_fifty_are_kept [ArchivesNothing, ForgetsArchivedHistory],
+        archive::long_histories_and_large_signals_are_archived_as_they_are [ArchivesNothing, ForgetsArchivedHistory],
         archive::live_jobs_are_not_archived [ArchivesLive],
         archive::a_job_that_a_live_one_depends_on_is_not_archived [SaysArchived, ArchivesLive, LosesEdges],
         archive::a_retried_step_finds_its_input_in_the_archive [ForgetsInputs, DeletesInsteadOfArchiving],
@@ -449,6 +450,7 @@ macro_rules! list_cases {
         permits::a_permit_ends_with_every_sort_of_settlement [KeepsPermits, HidesPermits],
         permits::a_permit_is_the_attempts_and_not_the_jobs [KeepsPermits, EndsPermitsEarly],
         permits::a_cancelled_job_keeps_its_permit_until_its_handler_has_ended [KeepsPermits, EndsPermitsEarly],
+        permits::a_node_can_read_which_permits_it_has [HidesPermits, KeepsPermits],
         permits::the_permits_of_dead_nodes_are_void [OneTooMany, OneTooFew, HidesPermits],
         permits::a_job_on_probation_needs_a_permit_too [OneTooMany, KeepsPermits],
         permits::permits_go_to_the_most_urgent_and_oldest [KeepsPermits, OneTooFew],
@@ -460,6 +462,8 @@ macro_rules! list_cases {
         permits::what_begins_again_needs_a_permit_again [OneTooMany, KeepsPermits],
         permits::racing_nodes_keep_to_the_limit [OneTooMany],
         permits::many_resources_share_the_room [OneTooMany, KeepsPermits],
+        permits::jobs_of_a_paused_queue_keep_no_others_waiting [OneTooFew, IgnoresQueuePause],
+        permits::no_resource_is_overlooked_by_a_node_that_runs_many_kinds [OneTooMany, IgnoresKinds],
 
         insight::lanes_are_told_with_their_first_job [MissesLanes, CountsAllTimes, CountsOn],
         insight::a_queues_health_says_what_waits_runs_and_ended [
@@ -485,6 +489,7 @@ macro_rules! list_cases {
         dead_letters::retrying_all_revives_what_was_cancelled [RevivesNothing, LosesEdges],
         dead_letters::children_of_a_batch_are_retried_while_it_is_open [RetriesAnyChild, LosesBatches],
         dead_letters::a_dead_letter_that_nobody_can_judge_is_passed_over [RetriesAnyChild, IgnoresConditions],
+        dead_letters::letters_that_cannot_be_retried_do_not_count [RetriesAnyChild, LosesBatches],
         dead_letters::hundreds_of_dead_letters_are_retried_at_once [StopsAtFiveHundred],
 
         job_log::lines_come_back_as_they_were_given [LosesLines, LosesLogFields, MangledText],

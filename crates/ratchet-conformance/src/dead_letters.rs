@@ -257,6 +257,22 @@ pub(crate) async fn children_of_a_batch_are_retried_while_it_is_open(bench: Benc
     }
 }
 
+pub(crate) async fn letters_that_cannot_be_retried_do_not_count(bench: Bench) {
+    let oldest = bench.failed(work(), "boom").await;
+    let older = bench.failed(work(), "boom").await;
+    batches::Plan::of(works(3)).submit(&bench).await;
+    for _ in 0..3 {
+        let child = bench.claim_one().await;
+        bench.fail(&child, "boom").await;
+    }
+    let retried = bench.store.retry_all(&DeadLetterFilter::default(), 1).await.unwrap();
+    assert_eq!((retried.count, retried.passed_over), (1, 3));
+    assert_eq!((bench.state(older).await, bench.state(oldest).await), (Pending, Failed));
+    let retried = bench.store.retry_all(&DeadLetterFilter::default(), 1).await.unwrap();
+    assert_eq!((retried.count, retried.passed_over), (1, 3));
+    assert_eq!(bench.state(oldest).await, Pending);
+}
+
 pub(crate) async fn hundreds_of_dead_letters_are_retried_at_once(bench: Bench) {
     let jobs = (0..600).map(|n| work_with_key(&format!("key {n}"))).collect();
     bench.submit_each(jobs).await;

@@ -133,6 +133,28 @@ pub(crate) async fn a_cancelled_job_keeps_its_permit_until_its_handler_has_ended
     assert_eq!(ids(&bench.claim_all().await), [waiting]);
 }
 
+pub(crate) async fn a_node_can_read_which_permits_it_has(bench: Bench) {
+    let other = bench.another_node().await;
+    let of = async |node| {
+        let mut permits = bench.store.permits_of(node).await.unwrap();
+        permits.sort();
+        permits
+    };
+    bench.submit_needing("printer", 1).await;
+    bench.submit_needing("scanner", 1).await;
+    bench.submit(work()).await;
+    let claims = bench.claim_all().await;
+    bench.submit_needing("printer", 1).await;
+    let others = bench.claim_as(other).await;
+    assert_eq!(of(bench.node).await, [claims[0].fence, claims[1].fence]);
+    assert_eq!(of(other).await, [others[0].fence]);
+    bench.store.cancel(claims[0].job.id).await.unwrap().expect("it runs");
+    assert_eq!(of(bench.node).await.len(), 2, "its handler may still run");
+    bench.store.release_permits(&[claims[0].fence]).await.unwrap();
+    bench.succeed(&claims[1]).await;
+    assert_eq!(of(bench.node).await, []);
+}
+
 pub(crate) async fn the_permits_of_dead_nodes_are_void(bench: Bench) {
     bench.limited("printer", 2).await;
     let (stops, dies) = (bench.another_node().await, bench.another_node().await);
@@ -361,4 +383,32 @@ pub(crate) async fn many_resources_share_the_room(bench: Bench) {
     assert_eq!(ids(&bench.claim_all().await), []);
     let settlements: Vec<Settlement> = some.iter().map(success).collect();
     assert_eq!(bench.turn(&settlements, Some(&bench.request())).await.claimed.len(), 20);
+}
+
+/// A node that runs many kinds in many queues asks for far more lanes than jobs wait in.
+pub(crate) async fn no_resource_is_overlooked_by_a_node_that_runs_many_kinds(bench: Bench) {
+    let kinds: Vec<String> = (0..20).map(|number| format!("kind-{number}")).chain([KIND.to_owned()]).collect();
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let queues = ["default", "a", "b", "c", "d"];
+    let jobs: Vec<NewJob> = (0..40).map(|number| needing(&format!("tenant {number:02}"))).collect();
+    bench.limited("tenant 00", 0).await;
+    let all = bench.submit_each(jobs).await;
+    let request = request(bench.node, queues.map(|queue| pool(queue, &kinds)).to_vec());
+    assert_eq!(ids(&bench.claim(&request).await), all[1..]);
+}
+
+pub(crate) async fn jobs_of_a_paused_queue_keep_no_others_waiting(bench: Bench) {
+    let stopped = queue("stopped");
+    bench.store.pause_queue(&stopped).await.unwrap();
+    let paused = (0..30).map(|number| {
+        let mut job = needing(&format!("tenant {number:02}"));
+        job.spec.queue = stopped.clone();
+        job
+    });
+    bench.submit_each(paused.collect()).await;
+    bench.limited("printer", 1).await;
+    bench.advance(mins(1));
+    let job = bench.submit(needing("printer")).await;
+    let both = request(bench.node, vec![pool("stopped", &[KIND]), pool("default", &[KIND])]);
+    assert_eq!(ids(&bench.claim(&ClaimRequest { limit: 5, ..both }).await), [job]);
 }

@@ -107,12 +107,12 @@ checked_text!(
 checked_text!(
     /// The name of a service that jobs call.
     ServiceName,
-    |text| limits::check_text("service", text, limits::SERVICE_CHARS_MAX).map(|()| text)
+    |text| limits::check_name("service", text, limits::SERVICE_CHARS_MAX).map(|()| text)
 );
 checked_text!(
     /// Who submitted a job.
     Principal,
-    |text| limits::check_text("principal", text, limits::PRINCIPAL_CHARS_MAX).map(|()| text)
+    |text| limits::check_name("principal", text, limits::PRINCIPAL_CHARS_MAX).map(|()| text)
 );
 checked_text!(
     /// The name of a step within its workflow.
@@ -122,8 +122,21 @@ checked_text!(
 checked_text!(
     /// A node's label for people; it need not be unique.
     NodeName,
-    |text| limits::check_text("node name", text, limits::NODE_NAME_CHARS_MAX).map(|()| text)
+    |text| limits::check_name("node name", text, limits::NODE_NAME_CHARS_MAX).map(|()| text)
 );
+
+macro_rules! read_back {
+    ($($name:ident),*) => {
+        $(impl $name {
+            /// The name as a store has it. It is not checked: earlier versions took what this one would refuse, such as spaces
+            /// around a name, and what has it must still be read.
+            pub fn from_store(text: &str) -> Self {
+                Self(text.into())
+            }
+        })*
+    };
+}
+read_back!(Principal, ServiceName, NodeName);
 
 /// A word to find jobs by: trimmed and lower case.
 ///
@@ -185,5 +198,29 @@ impl QueueName {
 impl Default for QueueName {
     fn default() -> Self {
         Self::default_queue()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MySQL takes names that differ by spaces at the end for the same, and other databases do not.
+    #[test]
+    fn names_that_databases_compare_have_no_spaces_around_them() {
+        let check = |refused: Result<String, InvalidInput>| {
+            let refused = refused.unwrap_err().to_string();
+            assert!(
+                refused.contains("begin or end with a space") || refused.contains("control character"),
+                "{refused}"
+            );
+        };
+        for text in ["alice ", " alice", "al\u{7}ice"] {
+            check(Principal::new(text).map(String::from));
+            check(ServiceName::new(text).map(String::from));
+            check(NodeName::new(text).map(String::from));
+            check(ResourceName::new(text).map(String::from));
+        }
+        assert_eq!(Principal::from_store("alice ").as_str(), "alice ", "what is stored is read");
     }
 }

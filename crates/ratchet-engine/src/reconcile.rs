@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use ratchet_core::store::Progress;
-use ratchet_core::{Change, Fence, Settled, Settlement, StoreError};
+use ratchet_core::{Change, Fence, NodeId, Settled, Settlement, StoreError};
 
 use tracing::Instrument as _;
 
@@ -77,7 +77,25 @@ impl Pump {
         let known =
             |fence: &Fence| self.running.contains_key(fence) || self.settlements.iter().any(|s| s.fence == *fence);
         let lost: Vec<Fence> = stored.into_iter().filter(|fence| !known(fence)).collect();
-        self.hand_back(&lost).await
+        // Read only if a claim may have been lost, or nothing else is to be done.
+        let may_be_lost = self.timers.claim_uncertain || self.running.is_empty();
+        self.hand_back(&lost).await?;
+        if may_be_lost { self.end_lost_permits(node).await } else { Ok(()) }
+    }
+
+    /// Ends the permits of attempts of which nothing runs here: their claim's reply was lost, and somebody has ended their job
+    /// since, so that it cannot be handed back.
+    async fn end_lost_permits(&mut self, node: NodeId) -> Result<(), StoreError> {
+        let permits = within(self.config.store_deadline, "reading permits", self.store.permits_of(node)).await?;
+        let is_known = |fence: &Fence| {
+            self.running.contains_key(fence)
+                || self.held.contains(fence)
+                || self.released.contains(fence)
+                || self.settlements.iter().any(|settlement| settlement.fence == *fence)
+        };
+        let lost: Vec<Fence> = permits.into_iter().filter(|fence| !is_known(fence)).collect();
+        self.released.extend(lost);
+        Ok(())
     }
 
     async fn hand_back(&mut self, lost: &[Fence]) -> Result<(), StoreError> {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ratchet_core::breaker::BreakerConfig;
-use ratchet_core::{JsonText, Kind, QueueName, ResourceName, json, limits};
+use ratchet_core::{JsonText, Kind, QueueName, ResourceName, ServiceName, json, limits};
 
 use crate::batch::BatchEnd;
 use crate::codec::Part;
@@ -134,9 +134,7 @@ impl Registry {
             if let Some(missing) = requires.iter().find(|needed| !states.satisfies(needed)) {
                 return Err(StartError::MissingState { kind, type_name: missing.type_name() });
             }
-            if let Some(service) = defaults.service {
-                limits::check_name("service", service, limits::SERVICE_CHARS_MAX)?;
-            }
+            defaults.service.map(ServiceName::new).transpose()?;
             defaults.resource.map(ResourceName::new).transpose()?;
             let service = (!internal).then(|| defaults.service.unwrap_or(kind.as_str()).into());
             let entry = Entry { queue, blocking: defaults.blocking, service, internal, handler };

@@ -45,9 +45,13 @@ impl Conn for Session<'_> {
 
     async fn fetch(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         self.counters.count_statement();
-        let arguments = arguments(values).map_err(|error| store_error(doing, sqlx::Error::Encode(error)))?;
-        let query = sqlx::query_with(AssertSqlSafe(text), arguments);
-        let rows = self.conn.fetch_all(query).await.map_err(|error| store_error(doing, error))?;
+        let rows = if values.is_empty() {
+            self.conn.fetch_all(sqlx::raw_sql(AssertSqlSafe(text))).await
+        } else {
+            let arguments = arguments(values).map_err(|error| store_error(doing, sqlx::Error::Encode(error)))?;
+            self.conn.fetch_all(sqlx::query_with(AssertSqlSafe(text), arguments)).await
+        };
+        let rows = rows.map_err(|error| store_error(doing, error))?;
         Ok(rows.into_iter().map(|row| Row::new(MysqlCells(row))).collect())
     }
 }

@@ -36,13 +36,14 @@ impl Driver for PostgresDriver {
     }
 
     fn begin(&self) -> &'static str {
-        // A connection of one's own has these for good; behind a pooler they must end with the transaction. One text
-        // is one round trip.
+        // What is read after a lock has to show what its last holder committed, whatever the role or the database is set to.
+        // The other settings a connection of one's own has for good; behind a pooler they must end with the transaction. One
+        // text is one round trip.
         if self.pooled {
-            "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off; \
-             SET LOCAL idle_in_transaction_session_timeout = '10s'"
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; \
+             SET LOCAL jit = off; SET LOCAL idle_in_transaction_session_timeout = '10s'"
         } else {
-            "BEGIN"
+            "BEGIN ISOLATION LEVEL READ COMMITTED"
         }
     }
 

@@ -296,10 +296,17 @@ async fn copy(conn: &mut dyn Conn, go: &[EndedRow], now: Timestamp) -> Result<()
         let signal = signals.get(&job.id).map_or(Ok(Value::Json(None)), json_of)?;
         rows.push((job.id, attempts, signal));
     }
-    conn.run_each(&COPY, &rows, |(id, attempts, signal), values| {
+    // MariaDB cuts a text in a UNION at 65,535 bytes: what is longer is copied alone.
+    let is_long = |value: &Value| value.bytes() > usize::from(u16::MAX);
+    let (long, others): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|(_, attempts, signal)| is_long(attempts) || is_long(signal));
+    let bind = |(id, attempts, signal): &(JobId, Value, Value), values: &mut Vec<Value>| {
         values.extend([(*id).into(), attempts.clone(), signal.clone(), now.into()]);
-    })
-    .await?;
+    };
+    conn.run_each(&COPY, &others, bind).await?;
+    for one in long {
+        conn.run_each(&COPY, &[one], bind).await?;
+    }
     conn.run_each(&TAG_ARCHIVED, &leave::tags(go), leave::bind_tag).await?;
     Ok(())
 }

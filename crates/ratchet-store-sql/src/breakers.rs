@@ -70,7 +70,7 @@ pub async fn orders(conn: &mut dyn Conn) -> Result<Vec<BreakerOrder>, StoreError
     for row in conn.rows(&ORDERS, vec![]).await? {
         let mut fields = row.fields();
         orders.push(BreakerOrder {
-            service: fields.parsed("service", ServiceName::new)?,
+            service: ServiceName::from_store(fields.text("service")?),
             held_open: fields.bool("held_open")?,
             number: fields.number("order_number")?,
             ordered_at: fields.time("ordered_at")?,

@@ -16,6 +16,7 @@ use crate::dialect::Dialect;
 use crate::inputs::add_inputs;
 use crate::lane::{Lane, lanes};
 use crate::lane_heads::keep_best;
+use crate::marks::Sort;
 use crate::merge::Merge;
 use crate::permits::{self, Permits};
 use crate::read::{self, claimed_columns};
@@ -46,11 +47,11 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         // Nothing to ask for, but a node that is dead is told so all the same.
         return if is_alive(conn, request.node).await? { Ok(Vec::new()) } else { Err(not_alive(request.node)) };
     }
-    let mut gate = look_at_best(conn, request, &mut wanted).await?;
+    let mut gate = look_at_best(conn, request, Sort::Ordinary, &mut wanted).await?;
     if gate.deferred_due {
         promote(conn, gate.now).await?;
         wanted = lanes(request, false);
-        gate = look_at_best(conn, request, &mut wanted).await?;
+        gate = look_at_best(conn, request, Sort::Ordinary, &mut wanted).await?;
     }
     let mut permits = Permits::default();
     let mut more = Vec::new();
@@ -62,7 +63,7 @@ pub async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Cl
         more.append(&mut permits::open_lanes(conn, request, true, &mut permits).await?);
     }
     if !more.is_empty() {
-        gate.now = look_at_best(conn, request, &mut more).await?.now;
+        gate.now = look_at_best(conn, request, Sort::Special, &mut more).await?.now;
         wanted.append(&mut more);
     }
     let mut merge = Merge::new(request, wanted, gate.now, permits);
@@ -141,10 +142,11 @@ struct Gate {
 async fn look_at_best(
     conn: &mut dyn Conn,
     request: &ClaimRequest,
+    sort: Sort,
     lanes: &mut Vec<Lane<'_>>,
 ) -> Result<Gate, StoreError> {
     keep_best(conn, request, lanes).await?;
-    look(conn, request, lanes).await
+    look(conn, request, sort, lanes).await
 }
 
 /// What a look asks besides the jobs, up to the tables of the question; `$more` is a further column, `$deferred` and `$claim`
@@ -224,24 +226,29 @@ const LOOK: Stmt = Stmt::shared(
 ));
 
 /// Reads the beginning of every lane, or what follows a mark where the beginnings are full of what is gone.
-async fn look(conn: &mut dyn Conn, request: &ClaimRequest, lanes: &mut [Lane<'_>]) -> Result<Gate, StoreError> {
+async fn look(
+    conn: &mut dyn Conn,
+    request: &ClaimRequest,
+    sort: Sort,
+    lanes: &mut [Lane<'_>],
+) -> Result<Gate, StoreError> {
     if conn.texts().dialect() != Dialect::Postgres {
         return look_from(conn, request, lanes, None).await;
     }
     let began = Instant::now();
-    if let Some(marks) = conn.texts().marks().begin(lanes, began) {
+    if let Some(marks) = conn.texts().marks().begin(sort, lanes, began) {
         let gate = look_from(conn, request, lanes, Some(&marks)).await?;
         let marks = conn.texts().marks();
-        marks.looked(lanes, gate.now, began, Instant::now());
+        marks.looked(sort, lanes, gate.now, (began, Instant::now()));
         let found: usize = lanes.iter().map(|lane| lane.read.len()).sum();
-        if found >= request.limit || marks.will_do() {
+        if found >= request.limit || marks.will_do(sort) {
             return Ok(gate);
         }
         lanes.iter_mut().for_each(Lane::forget);
     }
     let began = Instant::now();
     let gate = look_from(conn, request, lanes, None).await?;
-    conn.texts().marks().looked_at_all(lanes, gate.now, began, Instant::now());
+    conn.texts().marks().looked_at_all(sort, lanes, gate.now, (began, Instant::now()));
     Ok(gate)
 }
 

@@ -109,7 +109,7 @@ pub async fn nodes(conn: &mut dyn Conn) -> Result<Vec<NodeRecord>, StoreError> {
             let mut fields = row.fields();
             Ok(NodeRecord::from_parts(
                 fields.node_id("node_id")?,
-                fields.parsed("name", NodeName::new)?,
+                NodeName::from_store(fields.text("name")?),
                 JsonText::from_store(fields.text("node_info")?),
                 fields.time("started_at")?,
                 fields.time("last_heartbeat")?,

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ratchet_core::StoreError;
 
+use crate::dialect::Dialect;
 use crate::list;
 use crate::row::Row;
 use crate::stmt::{Stmt, Texts};
@@ -25,7 +26,8 @@ pub trait Conn: Send {
     /// Runs a statement and says how many rows it changed; `doing` is for the error.
     async fn execute(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError>;
 
-    /// Runs a statement and returns its rows; `doing` is for the error.
+    /// Runs a statement and returns its rows; `doing` is for the error. Where texts that are prepared are planned for good, one
+    /// without values is not prepared.
     async fn fetch(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<Vec<Row>, StoreError>;
 }
 
@@ -40,6 +42,20 @@ impl dyn Conn + '_ {
     pub(crate) async fn rows(&mut self, stmt: &Stmt, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         let text = self.texts().render(stmt, 1);
         self.fetch(stmt.doing(), text, values).await
+    }
+
+    /// Reads with a statement without a list that is to be planned anew each time, as no other needs it.
+    ///
+    /// A MariaDB that has prepared a statement and then writes to its table jumps no more from group to group of an index when
+    /// the statement runs again on that connection, but reads all of it. There the values are written into the text.
+    pub(crate) async fn rows_of_groups(&mut self, stmt: &Stmt, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+        match self.texts().dialect() {
+            Dialect::Sqlite | Dialect::Postgres => self.rows(stmt, values).await,
+            Dialect::Mysql => {
+                let text = self.texts().inline(stmt, 1, &values);
+                self.fetch(stmt.doing(), text.into(), Vec::new()).await
+            }
+        }
     }
 
     /// Reads with a statement without a list that has at most one row.
@@ -168,7 +184,6 @@ pub(crate) mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::*;
-    use crate::dialect::Dialect;
 
     /// Remembers how many bytes each statement had, and does nothing.
     pub(crate) struct Scale {

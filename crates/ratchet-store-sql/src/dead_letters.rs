@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ratchet_core::dead_letter::{HeldKey, has_failed};
 use ratchet_core::limits::check_retry_count;
 use ratchet_core::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
-use ratchet_core::store::{LETTERS_LOOKED_AT_MAX, RetriedAll};
+use ratchet_core::store::{LETTER_PAGES_MAX, RetriedAll};
 use ratchet_core::transition::{self, Event};
 use ratchet_core::{
     BusinessKey, DeadLetter, DeadLetterFilter, ErrorKind, Flow, JobId, JobRecord, JobState, Kind, QueueName,
@@ -27,7 +27,7 @@ use crate::untold::untold;
 use crate::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] =
-    &[LETTERS, LOCK_LETTERS, GROWING_BATCHES, BEGIN_ALL_AGAIN, QUEUE_ALL_AGAIN, HOLDERS];
+    &[LETTERS, TIES, LOCK_LETTERS, GROWING_BATCHES, BEGIN_ALL_AGAIN, QUEUE_ALL_AGAIN, HOLDERS];
 
 macro_rules! letters {
     ($begin:expr, $from:expr, $order:expr) => {
@@ -110,16 +110,17 @@ const DOING: &str = "retrying dead letters";
 /// Jobs without ties go together, a few statements for all; those that others hang on go one by one, as a lone retry does.
 pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
     check_retry_count(limit).map_err(|problem| StoreError::new(ErrorKind::Invalid, DOING, problem.to_string()))?;
-    let ids = choose(conn, filter, limit).await?;
+    let Choice { ids, passed_over } = choose(conn, filter, limit).await?;
     if conn.texts().dialect().locks_rows() {
         conn.rows_in(&LOCK_LETTERS, &[], &ids).await?;
     }
     // Read again under the lock: somebody may have retried or archived one.
     let failed: Vec<JobRecord> =
         find(conn, &ids).await?.into_iter().filter(|job| job.state == JobState::Failed).collect();
-    let growing = growing_batches(conn, &failed).await?;
+    let batches = failed.iter().filter(|job| job.flow.has(Flow::BATCH_CHILD)).filter_map(|job| job.parent);
+    let growing = growing_batches(conn, batches.collect()).await?;
     let untold = untold(conn, &failed).await?;
-    let mut retried = RetriedAll::default();
+    let mut retried = RetriedAll { passed_over, ..RetriedAll::default() };
     let mut plain = Vec::new();
     let mut tied = Vec::new();
     for job in failed {
@@ -146,22 +147,63 @@ pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: us
     Ok(retried)
 }
 
-/// The newest dead letters of a filter, in the order in which rows are locked.
-async fn choose(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: usize) -> Result<Vec<JobId>, StoreError> {
-    let mut chosen = BTreeSet::new();
-    let (mut after, mut looked_at) = (None, 0);
-    let portion = if filter.passes_all() { limit } else { PAGE_LIMIT_MAX };
-    while chosen.len() < limit && looked_at < LETTERS_LOOKED_AT_MAX {
+/// Dead letters that can be retried, in the order in which rows are locked.
+struct Choice {
+    ids: Vec<JobId>,
+    /// How many newer ones cannot.
+    passed_over: u64,
+}
+
+/// The newest dead letters of a filter that can be retried, as far as that is known before they are locked.
+async fn choose(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: usize) -> Result<Choice, StoreError> {
+    let (mut chosen, mut passed_over, mut after) = (BTreeSet::new(), 0, None);
+    for _ in 0..LETTER_PAGES_MAX {
+        // All of the first page may be meant; what is beyond it is looked through.
+        let portion = if filter.passes_all() && after.is_none() { limit } else { PAGE_LIMIT_MAX };
         let page = dead_letters(conn, &filter.jobs, after, portion).await?;
-        looked_at += page.items.len();
         let meant = page.items.iter().filter(|letter| filter.passes(letter)).map(|letter| letter.id);
-        chosen.extend(meant.take(limit - chosen.len()));
+        let meant: Vec<JobId> = meant.collect();
+        let beyond = beyond_retry(conn, &meant).await?;
+        for id in meant {
+            if chosen.len() == limit {
+                break;
+            } else if beyond.contains(&id) {
+                passed_over += 1;
+            } else {
+                chosen.insert(id);
+            }
+        }
         after = page.next;
-        if after.is_none() {
+        if after.is_none() || chosen.len() == limit {
             break;
         }
     }
-    Ok(chosen.into_iter().collect())
+    Ok(Choice { ids: chosen.into_iter().collect(), passed_over })
+}
+
+const TIES: Stmt = Stmt::shared(
+    "reading what dead letters are tied to",
+    "SELECT job_id, depends_on, flow FROM scheduler_job /*by_id*/ WHERE job_id /*any*/",
+);
+
+/// Those of these letters that cannot be retried.
+async fn beyond_retry(conn: &mut dyn Conn, ids: &[JobId]) -> Result<HashSet<JobId>, StoreError> {
+    let (mut children, mut may_be_untold) = (Vec::new(), Vec::new());
+    for row in &conn.rows_in(&TIES, &[], ids).await? {
+        let mut fields = row.fields();
+        let (id, parent, flow) = (fields.job_id("job_id")?, fields.opt_job_id("depends_on")?, fields.flow("flow")?);
+        if let Some(batch) = parent.filter(|_| flow.has(Flow::BATCH_CHILD)) {
+            children.push((id, batch));
+        }
+        if flow.has(Flow::INPUTS) {
+            may_be_untold.push(id);
+        }
+    }
+    let growing = growing_batches(conn, children.iter().map(|(_, batch)| *batch).collect()).await?;
+    let steps = find(conn, &may_be_untold).await?;
+    let mut beyond: HashSet<JobId> = untold(conn, &steps).await?.into_keys().collect();
+    beyond.extend(children.iter().filter(|(_, batch)| !growing.contains(batch)).map(|(id, _)| *id));
+    Ok(beyond)
 }
 
 const LOCK_LETTERS: Stmt = Stmt::shared(
@@ -176,10 +218,8 @@ const GROWING_BATCHES: Stmt = Stmt::shared(
      AND batch_id /*any*/",
 );
 
-/// The batches of these jobs whose children can be retried.
-async fn growing_batches(conn: &mut dyn Conn, jobs: &[JobRecord]) -> Result<HashSet<JobId>, StoreError> {
-    let children = jobs.iter().filter(|job| job.flow.has(Flow::BATCH_CHILD));
-    let batches: BTreeSet<JobId> = children.filter_map(|job| job.parent).collect();
+/// Those of these batches whose children can be retried.
+async fn growing_batches(conn: &mut dyn Conn, batches: BTreeSet<JobId>) -> Result<HashSet<JobId>, StoreError> {
     let batches: Vec<JobId> = batches.into_iter().collect();
     let rows = conn.rows_in(&GROWING_BATCHES, &[], &batches).await?;
     rows.iter().map(|row| row.fields().job_id("batch_id")).collect()
@@ -273,4 +313,86 @@ async fn take_keys(conn: &mut dyn Conn, keys: &[(&BusinessKey, JobId)]) -> Resul
         return Err(StoreError::new(ErrorKind::Transient, DOING, problem));
     }
     Err(StoreError::held_keys(DOING, held.into_values().rev().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::conn::tests::at_once;
+    use crate::dialect::Dialect;
+    use crate::row::{CellError, Cells};
+    use crate::stmt::Texts;
+
+    /// A dead letter queue without end, of which no letter passes the filter.
+    struct Endless {
+        texts: Texts,
+        pages: usize,
+    }
+
+    #[async_trait]
+    impl Conn for Endless {
+        fn texts(&self) -> &Texts {
+            &self.texts
+        }
+
+        async fn execute(&mut self, doing: &'static str, _: Arc<str>, _: Vec<Value>) -> Result<u64, StoreError> {
+            panic!("{doing}: there is nothing to write")
+        }
+
+        async fn fetch(&mut self, doing: &'static str, _: Arc<str>, _: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+            if doing == LETTERS.doing() {
+                self.pages += 1;
+                assert!(self.pages < 1_000, "it walks without end");
+                return Ok(Vec::new());
+            }
+            Ok(vec![Row::new(Floor)])
+        }
+    }
+
+    struct Floor;
+
+    impl Cells for Floor {
+        fn name(&self, _: usize) -> &'static str {
+            "job_id"
+        }
+
+        fn id(&self, _: usize) -> Result<Option<Uuid>, CellError> {
+            Ok(Some(Uuid::from_u128(1)))
+        }
+
+        fn int(&self, _: usize) -> Result<Option<i64>, CellError> {
+            Ok(None)
+        }
+
+        fn real(&self, _: usize) -> Result<Option<f64>, CellError> {
+            Ok(None)
+        }
+
+        fn bool(&self, _: usize) -> Result<Option<bool>, CellError> {
+            Ok(None)
+        }
+
+        fn text(&self, _: usize) -> Result<Option<&str>, CellError> {
+            Ok(None)
+        }
+
+        fn time(&self, _: usize) -> Result<Option<Timestamp>, CellError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn letters_of_a_kind_that_hardly_ever_fails_are_not_looked_for_without_end() {
+        let mut conn = Endless { texts: Texts::new(Dialect::Sqlite), pages: 0 };
+        let jobs = JobFilter { kind: Some(Kind::new("rare").unwrap()), ..JobFilter::default() };
+        let filter = DeadLetterFilter { jobs, ..DeadLetterFilter::default() };
+        let chosen = at_once(choose(&mut conn, &filter, 10)).unwrap();
+        assert_eq!((chosen.ids.len(), conn.pages), (0, 20));
+    }
 }

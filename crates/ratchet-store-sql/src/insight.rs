@@ -56,7 +56,7 @@ const WAITING_LANES: Stmt = Stmt::shared(
 /// The lanes in which jobs wait.
 pub async fn waiting_lanes(conn: &mut dyn Conn) -> Result<Vec<WaitingLane>, StoreError> {
     let mut lanes = Vec::new();
-    for row in &conn.rows(&WAITING_LANES, vec![Value::count(LANES_MAX)]).await? {
+    for row in &conn.rows_of_groups(&WAITING_LANES, vec![Value::count(LANES_MAX)]).await? {
         let mut fields = row.fields();
         let probation = fields.bool("probation")?;
         let resource = fields.parsed("resource", |text| match text {

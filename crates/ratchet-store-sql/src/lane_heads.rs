@@ -59,10 +59,7 @@ pub(crate) async fn keep_best(
 }
 
 /// The time, and the places of the lanes in which jobs wait with the time of their first one; all in one statement.
-pub(crate) async fn heads(
-    conn: &mut dyn Conn,
-    lanes: &[Lane<'_>],
-) -> Result<(Timestamp, Vec<(usize, Timestamp)>), StoreError> {
+async fn heads(conn: &mut dyn Conn, lanes: &[Lane<'_>]) -> Result<(Timestamp, Vec<(usize, Timestamp)>), StoreError> {
     let list: Vec<_> = lanes
         .iter()
         .enumerate()

@@ -9,12 +9,11 @@ use ratchet_core::{ClaimRequest, StoreError, clock};
 use crate::conn::Conn;
 use crate::dialect::Dialect;
 use crate::lane::{Lane, lanes};
-use crate::lane_heads::heads;
 use crate::permits::permits_out;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[LANES, NEXT_RESOURCE, LIMITS_OF];
+pub(crate) const STATEMENTS: &[Stmt] = &[LANES, LIMITS_OF];
 
 /// Most lanes of jobs with resources that one claim looks at.
 const LANES_MAX: usize = 1_000;
@@ -50,17 +49,14 @@ impl LimitedLane<'_> {
     }
 }
 
-/// The lanes that a request asks for in which jobs wait that need a permit.
+/// The lanes that a request asks for in which jobs wait that need a permit, but for those of paused queues.
 pub(crate) async fn waiting<'a>(
     conn: &mut dyn Conn,
     request: &'a ClaimRequest,
     probation: bool,
 ) -> Result<Vec<LimitedLane<'a>>, StoreError> {
     let asked = lanes(request, probation);
-    let (now, found) = match conn.texts().dialect() {
-        Dialect::Sqlite | Dialect::Postgres => by_lane(conn, &asked, probation).await?,
-        Dialect::Mysql => by_resource(conn, &asked, probation).await?,
-    };
+    let (now, found) = found(conn, &asked, probation).await?;
     let names: BTreeSet<&str> = found.iter().map(|(lane, _)| &*lane.resource).collect();
     let limits = limits_of(conn, &names.into_iter().collect::<Vec<_>>()).await?;
     let limited = |(lane, head): (Lane<'a>, Timestamp)| LimitedLane {
@@ -75,10 +71,14 @@ pub(crate) async fn waiting<'a>(
 /// The time, and lanes with the time of their first job.
 type Found<'a> = (Timestamp, Vec<(Lane<'a>, Timestamp)>);
 
-async fn by_lane<'a>(conn: &mut dyn Conn, asked: &[Lane<'a>], probation: bool) -> Result<Found<'a>, StoreError> {
+async fn found<'a>(conn: &mut dyn Conn, asked: &[Lane<'a>], probation: bool) -> Result<Found<'a>, StoreError> {
     let (mut at, mut found) = (Timestamp::MIN, Vec::new());
-    let values = vec![probation.into(), probation.into(), Value::count(LANES_MAX)];
-    for row in &conn.rows(&LANES, values).await? {
+    let first_and_next: Vec<Value> = match conn.texts().dialect() {
+        Dialect::Sqlite | Dialect::Postgres => vec![probation.into(), probation.into()],
+        Dialect::Mysql => vec![probation.into()],
+    };
+    let values = first_and_next.into_iter().chain([Value::count(LANES_MAX)]).collect();
+    for row in &conn.rows_of_groups(&LANES, values).await? {
         let mut fields = row.fields();
         let (now, resource) = (fields.time("now")?, fields.text("resource")?);
         let (queue, kind, level) = (fields.text("queue")?, fields.text("kind")?, fields.number::<u8>("priority")?);
@@ -105,7 +105,8 @@ const LANES: Stmt = Stmt::shared(
      WHERE f.status = /*state:pending*/ AND f.deferred = /*no*/ AND f.probation = ? \
      AND (f.resource, f.queue, f.kind, f.priority) > (l.resource, l.queue, l.kind, l.priority) \
      ORDER BY f.resource, f.queue, f.kind, f.priority, f.scheduled_time, f.job_id LIMIT 1) WHERE l.depth < ?) \
-     SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane",
+     SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane \
+     WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = lane.queue AND p.paused = /*yes*/)",
 )
 .postgres(
     "WITH RECURSIVE lane (depth, resource, queue, kind, priority, head) AS (\
@@ -117,34 +118,17 @@ const LANES: Stmt = Stmt::shared(
      WHERE f.status = /*state:pending*/ AND NOT f.deferred AND f.probation = ? \
      AND (f.resource, f.queue, f.kind, f.priority) > (l.resource, l.queue, l.kind, l.priority) \
      ORDER BY f.resource, f.queue, f.kind, f.priority, f.scheduled_time, f.job_id LIMIT 1) n WHERE l.depth < ?) \
-     SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane",
-);
-
-/// The same for MySQL, which finds what is next in an index only after a constant: the resources one by one, then the first
-/// jobs of all lanes that are asked for.
-async fn by_resource<'a>(conn: &mut dyn Conn, asked: &[Lane<'a>], probation: bool) -> Result<Found<'a>, StoreError> {
-    let mut resources: Vec<String> = Vec::new();
-    while resources.is_empty() || (resources.len() + 1) * asked.len() <= LANES_MAX {
-        let last = resources.last().map_or("", String::as_str);
-        let Some(next) = conn.row(&NEXT_RESOURCE, vec![probation.into(), last.into()]).await? else { break };
-        resources.push(next.fields().text("resource")?.to_owned());
-    }
-    let of = |name: &String| asked.iter().map(|lane| lane.needing(name.clone())).collect::<Vec<_>>();
-    let mut wanted: Vec<Option<Lane<'a>>> = Vec::new();
-    let all: Vec<Lane<'a>> = resources.iter().flat_map(of).collect();
-    if all.is_empty() {
-        return Ok((Timestamp::MIN, Vec::new()));
-    }
-    let (now, heads) = heads(conn, &all).await?;
-    wanted.extend(all.into_iter().map(Some));
-    let found = heads.into_iter().filter_map(|(index, head)| Some((wanted[index].take()?, head)));
-    Ok((now, found.collect()))
-}
-
-const NEXT_RESOURCE: Stmt = Stmt::only_mysql(
-    "looking for the next resource that jobs wait for",
-    "SELECT resource FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) WHERE status = /*state:pending*/ \
-     AND deferred = /*no*/ AND probation = ? AND resource > ? ORDER BY resource LIMIT 1",
+     SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane \
+     WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = lane.queue AND p.paused = /*yes*/)",
+)
+// MySQL finds what is next in an index only after a constant, so there the groups are the lanes: it jumps from one to the next.
+.mysql(
+    "SELECT /*now*/ AS now, lane.resource AS resource, lane.queue AS queue, lane.kind AS kind, lane.priority AS priority, \
+     lane.head AS head FROM (SELECT resource, queue, kind, priority, MIN(scheduled_time) AS head \
+     FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) WHERE status = /*state:pending*/ AND deferred = /*no*/ \
+     AND probation = ? AND resource > '' \
+     GROUP BY status, deferred, probation, resource, queue, kind, priority LIMIT ?) lane \
+     WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = lane.queue AND p.paused = /*yes*/)",
 );
 
 /// The limits of resources; those without one are left out.

@@ -61,7 +61,7 @@ pub(crate) fn signal_of(fields: &mut Fields<'_>, key: &SignalKey) -> Result<Opti
     let payload = fields.opt_text("payload")?.map(JsonText::from_store);
     let outcome = fields.opt_text("outcome")?;
     let reason = fields.opt_text("rejection_reason")?;
-    let by = fields.opt_parsed("delivered_by", Principal::new)?;
+    let by = fields.opt_text("delivered_by")?.map(Principal::from_store);
     let at = fields.opt_time("delivered_at")?;
     let delivery_id = fields.opt_id("delivery_id")?.map(DeliveryId);
     let (Some(payload), Some(at), Some(delivery_id)) = (payload, at, delivery_id) else { return Ok(None) };

@@ -31,8 +31,21 @@ const BEHIND: Duration = Duration::from_millis(250);
 /// How many looks from the start are remembered. The quickest of them counts: what is in the way slows all of them.
 const REMEMBERED: usize = 3;
 
+/// Which lanes a look is about. Each sort has marks and times of its own: a look at the few lanes of the one tells nothing about
+/// those of the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sort {
+    /// Those of jobs that need no permit and are not on probation.
+    Ordinary,
+    /// The others.
+    Special,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Marks(Mutex<Inner>);
+pub(crate) struct Marks {
+    ordinary: Mutex<Inner>,
+    special: Mutex<Inner>,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -61,31 +74,50 @@ impl Inner {
 }
 
 impl Marks {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self, sort: Sort) -> MutexGuard<'_, Inner> {
+        let inner = match sort {
+            Sort::Ordinary => &self.ordinary,
+            Sort::Special => &self.special,
+        };
+        inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Jobs were taken.
     pub(crate) fn taken(&self, count: usize) {
-        let mut inner = self.lock();
-        inner.taken = inner.taken.saturating_add(count as u64);
+        for sort in [Sort::Ordinary, Sort::Special] {
+            let mut inner = self.lock(sort);
+            inner.taken = inner.taken.saturating_add(count as u64);
+        }
     }
 
     /// Where a look at these lanes begins now; `None` if it begins at the start.
-    pub(crate) fn begin(&self, lanes: &[Lane<'_>], now: Instant) -> Option<Vec<Option<Timestamp>>> {
-        let inner = self.lock();
+    pub(crate) fn begin(&self, sort: Sort, lanes: &[Lane<'_>], now: Instant) -> Option<Vec<Option<Timestamp>>> {
+        let inner = self.lock(sort);
         inner.until.filter(|until| now < *until)?;
         Some(lanes.iter().map(|lane| inner.by_lane.get(&key(lane)).copied()).collect())
     }
 
     /// Whether a look from the marks that did not find enough is enough all the same.
-    pub(crate) fn will_do(&self) -> bool {
-        self.lock().cost() > BEARABLE
+    pub(crate) fn will_do(&self, sort: Sort) -> bool {
+        self.lock(sort).cost() > BEARABLE
+    }
+
+    /// How soon there is a look from the start again, if what stands before a mark is passed over until then.
+    pub(crate) fn looks_at_all_in(&self, sort: Sort, now: Instant) -> Option<Duration> {
+        let inner = self.lock(sort);
+        let until = inner.until.filter(|_| inner.cost() > BEARABLE)?;
+        until.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
     /// A look from the start took so long, by the database's `present`.
-    pub(crate) fn looked_at_all(&self, lanes: &[Lane<'_>], present: Timestamp, began: Instant, ended: Instant) {
-        let mut inner = self.lock();
+    pub(crate) fn looked_at_all(
+        &self,
+        sort: Sort,
+        lanes: &[Lane<'_>],
+        present: Timestamp,
+        (began, ended): (Instant, Instant),
+    ) {
+        let mut inner = self.lock(sort);
         let took = ended.duration_since(began);
         let place = inner.fulls % REMEMBERED;
         inner.full[place] = took;
@@ -100,8 +132,14 @@ impl Marks {
     }
 
     /// A look from the marks took so long.
-    pub(crate) fn looked(&self, lanes: &[Lane<'_>], present: Timestamp, began: Instant, ended: Instant) {
-        let mut inner = self.lock();
+    pub(crate) fn looked(
+        &self,
+        sort: Sort,
+        lanes: &[Lane<'_>],
+        present: Timestamp,
+        (began, ended): (Instant, Instant),
+    ) {
+        let mut inner = self.lock(sort);
         if ended.duration_since(began) * 2 > inner.cost() {
             (inner.until, inner.useless_until) = (None, Some(ended + USELESS_FOR));
             return;
@@ -124,6 +162,7 @@ mod tests {
 
     use ratchet_core::{JobId, Priority};
 
+    use super::Sort::{Ordinary, Special};
     use super::*;
 
     fn at(second: i64) -> Timestamp {
@@ -148,7 +187,7 @@ mod tests {
         let (marks, mut now) = (Marks::default(), Instant::now());
         marks.taken(taken);
         for look in looks {
-            marks.looked_at_all(lanes, at(100), now, now + ms(look));
+            marks.looked_at_all(Ordinary, lanes, at(100), (now, now + ms(look)));
             now += ms(look);
         }
         (marks, now)
@@ -159,7 +198,7 @@ mod tests {
         let lanes = [lane("a", Some(40)), lane("b", None)];
         let begins = |taken, looks| {
             let (marks, now) = after(taken, looks, &lanes);
-            marks.begin(&lanes, now)
+            marks.begin(Ordinary, &lanes, now)
         };
         assert_eq!(begins(999, [10, 10, 10]), None, "too few were taken to be in the way");
         assert_eq!(begins(1_000, [10, 10, 1]), None, "the machine was slow, and not the look");
@@ -171,18 +210,24 @@ mod tests {
     fn looks_from_the_start_take_a_tenth_of_the_time() {
         let lanes = [lane("a", Some(40))];
         let (marks, now) = after(1_000, [10, 10, 10], &lanes);
-        assert!(marks.begin(&lanes, now + ms(89)).is_some() && marks.begin(&lanes, now + ms(90)).is_none());
+        assert!(
+            marks.begin(Ordinary, &lanes, now + ms(89)).is_some()
+                && marks.begin(Ordinary, &lanes, now + ms(90)).is_none()
+        );
         let (marks, now) = after(1_000, [2_000, 2_000, 2_000], &lanes);
-        assert!(marks.begin(&lanes, now + ms(4_999)).is_some() && marks.begin(&lanes, now + APART_MAX).is_none());
+        assert!(
+            marks.begin(Ordinary, &lanes, now + ms(4_999)).is_some()
+                && marks.begin(Ordinary, &lanes, now + APART_MAX).is_none()
+        );
     }
 
     #[test]
     fn marks_follow_the_jobs_that_are_left() {
         let (marks, now) = after(1_000, [10, 10, 10], &[lane("a", Some(40))]);
         let other = lane("other", Some(7));
-        marks.looked(&[lane("a", Some(50))], at(101), now, now + ms(1));
+        marks.looked(Ordinary, &[lane("a", Some(50))], at(101), (now, now + ms(1)));
         assert_eq!(
-            marks.begin(&[lane("a", None), other], now),
+            marks.begin(Ordinary, &[lane("a", None), other], now),
             Some(vec![Some(at(50)), None]),
             "unknown lanes have none"
         );
@@ -192,20 +237,40 @@ mod tests {
     fn marks_that_are_of_no_use_are_left_alone_for_a_while() {
         let lanes = [lane("a", Some(40))];
         let (marks, now) = after(1_000, [10, 10, 10], &lanes);
-        marks.looked(&lanes, at(100), now, now + ms(6));
+        marks.looked(Ordinary, &lanes, at(100), (now, now + ms(6)));
         let now = now + ms(6);
-        assert_eq!(marks.begin(&lanes, now), None);
-        marks.looked_at_all(&lanes, at(100), now, now + ms(10));
-        assert_eq!(marks.begin(&lanes, now + ms(10)), None);
+        assert_eq!(marks.begin(Ordinary, &lanes, now), None);
+        marks.looked_at_all(Ordinary, &lanes, at(100), (now, now + ms(10)));
+        assert_eq!(marks.begin(Ordinary, &lanes, now + ms(10)), None);
         let later = now + USELESS_FOR;
-        marks.looked_at_all(&lanes, at(100), later, later + ms(10));
-        assert!(marks.begin(&lanes, later + ms(10)).is_some());
+        marks.looked_at_all(Ordinary, &lanes, at(100), (later, later + ms(10)));
+        assert!(marks.begin(Ordinary, &lanes, later + ms(10)).is_some());
     }
 
     #[test]
     fn only_where_the_start_costs_much_a_look_that_finds_too_little_will_do() {
         let lanes = [lane("a", Some(40))];
-        assert!(!after(1_000, [20, 20, 20], &lanes).0.will_do());
-        assert!(after(1_000, [21, 21, 21], &lanes).0.will_do());
+        assert!(!after(1_000, [20, 20, 20], &lanes).0.will_do(Ordinary));
+        assert!(after(1_000, [21, 21, 21], &lanes).0.will_do(Ordinary));
+    }
+
+    #[test]
+    fn looks_at_special_lanes_change_nothing_for_ordinary_ones() {
+        let lanes = [lane("a", Some(40))];
+        let (marks, now) = after(1_000, [30, 30, 30], &lanes);
+        marks.looked_at_all(Special, &[lane("limited", None)], at(100), (now, now + Duration::from_micros(10)));
+        assert_eq!(marks.begin(Ordinary, &lanes, now), Some(vec![Some(at(40))]));
+        assert!(marks.will_do(Ordinary) && !marks.will_do(Special));
+        assert_eq!(marks.begin(Special, &lanes, now), None);
+    }
+
+    #[test]
+    fn what_is_passed_over_is_looked_for_when_the_marks_end() {
+        let lanes = [lane("a", Some(40))];
+        let (marks, now) = after(1_000, [30, 30, 30], &lanes);
+        assert_eq!(marks.looks_at_all_in(Ordinary, now), Some(ms(270)));
+        assert_eq!(marks.looks_at_all_in(Ordinary, now + ms(270)), None);
+        let (marks, now) = after(1_000, [10, 10, 10], &lanes);
+        assert_eq!(marks.looks_at_all_in(Ordinary, now), None, "where it is bearable nothing is passed over");
     }
 }

@@ -10,6 +10,7 @@ use crate::conn::Conn;
 use crate::dialect::Dialect;
 use crate::lane::lanes;
 use crate::limited_lanes::{self, LimitedLane};
+use crate::marks::Sort;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
@@ -34,9 +35,9 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     }
     wanted.retain(|lane| !paused.contains(lane.queue));
     let mut next = next_deferred(conn, request, &paused).await?;
-    // What may stand before a mark is found by a look from the start.
+    // What may stand before a mark is found by a look from the start, which must not be later because of this.
     let has_marks = conn.texts().dialect() == Dialect::Postgres;
-    let marks = has_marks.then(|| conn.texts().marks().begin(&wanted, Instant::now())).flatten();
+    let marks = has_marks.then(|| conn.texts().marks().begin(Sort::Ordinary, &wanted, Instant::now())).flatten();
     let places: Vec<usize> = (0..wanted.len()).collect();
     let bind = |place: &usize, values: &mut Vec<Value>| {
         wanted[*place].bind(values);
@@ -53,10 +54,11 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
         if request.probation {
             limited.append(&mut limited_lanes::waiting(conn, request, true).await?);
         }
-        let due = limited.iter().filter(|one| !paused.contains(one.lane.queue)).map(LimitedLane::due).min();
-        next = next.into_iter().chain(due).min();
+        next = next.into_iter().chain(limited.iter().map(LimitedLane::due)).min();
     }
-    Ok(next.map(|next| clock::elapsed(now, next)))
+    let wait = next.map(|next| clock::elapsed(now, next));
+    let all = has_marks.then(|| conn.texts().marks().looks_at_all_in(Sort::Ordinary, Instant::now())).flatten();
+    Ok(wait.into_iter().chain(all).min())
 }
 
 /// The first of the deferred jobs that the request could claim, or a time before it if there are very many others.
@@ -131,3 +133,27 @@ const NEXT_DEFERRED: Stmt = Stmt::shared(
     "SELECT deferred_until, queue, kind, probation FROM scheduler_job_queue FORCE INDEX (idx_queue_deferred) \
      WHERE status = /*state:pending*/ AND deferred = /*yes*/ ORDER BY deferred_until LIMIT ?",
 );
+
+#[cfg(test)]
+mod tests {
+    use ratchet_core::NodeId;
+    use ratchet_core::claim::Boost;
+
+    use super::*;
+    use crate::conn::tests::{Scale, at_once};
+
+    /// Another node may have let a deferred job be claimed, at its old place: before the marks of this one.
+    #[test]
+    fn what_stands_before_a_mark_waits_no_longer_than_until_the_next_look_from_the_start() {
+        let mut conn = Scale::new(Dialect::Postgres);
+        let (marks, now) = (conn.texts().marks(), Instant::now());
+        marks.taken(1_000);
+        for _ in 0..3 {
+            marks.looked_at_all(Sort::Ordinary, &[], Timestamp::UNIX_EPOCH, (now, now + Duration::from_millis(30)));
+        }
+        let node = NodeId(uuid::Uuid::nil());
+        let request = ClaimRequest { node, pools: Vec::new(), limit: 1, probation: false, boost: Boost::default() };
+        let wait = at_once(next_due(&mut conn, &request)).unwrap().expect("there is a look from the start");
+        assert!(wait <= Duration::from_millis(300), "{wait:?}");
+    }
+}

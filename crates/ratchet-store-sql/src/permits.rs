@@ -6,7 +6,7 @@
 //! holds up the jobs of that resource and no others.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ratchet_core::{Claim, ClaimRequest, Fence, NodeId, StoreError};
 
@@ -14,10 +14,12 @@ use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::lane::Lane;
 use crate::limited_lanes::{LimitedLane, waiting};
+use crate::row::Row;
 use crate::stmt::Stmt;
 use crate::value::Value;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[LOCK_LIMITS, IN_USE, TAKE_PERMITS, END_PERMITS, END_PERMITS_OF_NODES];
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[LOCK_LIMITS, IN_USE, TAKE_PERMITS, PERMITS_OF_NODE, END_PERMITS, END_PERMITS_OF_NODES];
 
 /// The permits that are out: those of dead nodes are void.
 macro_rules! permits_out {
@@ -54,7 +56,11 @@ impl Permits {
     }
 }
 
-/// The lanes whose jobs can have a permit, of as many resources as the request has room for jobs.
+/// How often a claim chooses further resources because permits of the first are taken meanwhile, or another claim has locked
+/// their limits; each time among twice as many.
+const ROUNDS_MAX: u32 = 6;
+
+/// The lanes whose jobs can have a permit: of as many resources as the request has room for jobs, or more.
 pub(crate) async fn open_lanes<'a>(
     conn: &mut dyn Conn,
     request: &'a ClaimRequest,
@@ -66,20 +72,25 @@ pub(crate) async fn open_lanes<'a>(
     open.sort_by_key(|LimitedLane { lane, head, now, .. }| {
         (Reverse(request.boost.effective(lane.priority, *head, *now)), *head)
     });
-    let mut first: Vec<String> = Vec::new();
-    for LimitedLane { lane, .. } in &open {
-        if first.len() < request.limit && !first.iter().any(|name| *name == lane.resource) {
-            first.push(lane.resource.to_string());
+    let mut seen = HashSet::new();
+    let mut names = open.iter().filter(|one| seen.insert(&*one.lane.resource));
+    let mut chosen: HashSet<String> = HashSet::new();
+    for round in 0..ROUNDS_MAX {
+        let missing = request.limit.saturating_sub(chosen.len());
+        let next: Vec<&LimitedLane<'_>> = names.by_ref().take(missing.saturating_mul(1 << round)).collect();
+        if next.is_empty() {
+            break;
         }
+        let limited = next.iter().filter(|one| one.limit.is_some()).map(|one| &*one.lane.resource);
+        let to_lock: BTreeSet<&str> = limited.filter(|name| !permits.left.contains_key(*name)).collect();
+        lock(conn, &to_lock.into_iter().collect::<Vec<_>>(), permits).await?;
+        // A limit that another claim has locked has no permits for this one.
+        let has_some = |one: &&&LimitedLane<'_>| {
+            one.limit.is_none() || permits.left.get(&*one.lane.resource).is_some_and(|left| *left > 0)
+        };
+        chosen.extend(next.iter().filter(has_some).map(|one| one.lane.resource.to_string()));
     }
-    open.retain(|limited| first.iter().any(|name| *name == limited.lane.resource));
-    let limited = open.iter().filter(|limited| limited.limit.is_some()).map(|limited| &*limited.lane.resource);
-    let to_lock: BTreeSet<&str> = limited.filter(|name| !permits.left.contains_key(*name)).collect();
-    lock(conn, &to_lock.into_iter().collect::<Vec<_>>(), permits).await?;
-    // A limit that another claim has locked has no permits for this one.
-    open.retain(|LimitedLane { lane, limit, .. }| {
-        limit.is_none() || permits.left.get(&*lane.resource).is_some_and(|left| *left > 0)
-    });
+    open.retain(|one| chosen.contains(&*one.lane.resource));
     Ok(open.into_iter().map(|limited| limited.lane).collect())
 }
 
@@ -148,6 +159,21 @@ const TAKE_PERMITS: Stmt = Stmt::shared(
     "taking permits",
     "INSERT INTO scheduler_resource_permit (job_id, version, resource_name, node_id, acquired_at) \
      /*rows:id int text id time*/",
+);
+
+/// The attempts for which a node has permits.
+pub async fn of_node(conn: &mut dyn Conn, node: NodeId) -> Result<Vec<Fence>, StoreError> {
+    let rows = conn.rows(&PERMITS_OF_NODE, vec![node.into()]).await?;
+    let fence = |row: &Row| {
+        let mut fields = row.fields();
+        Ok(Fence { job_id: fields.job_id("job_id")?, version: fields.number("version")?, node })
+    };
+    rows.iter().map(fence).collect()
+}
+
+const PERMITS_OF_NODE: Stmt = Stmt::shared(
+    "reading the permits of a node",
+    "SELECT job_id, version FROM scheduler_resource_permit WHERE node_id = ?",
 );
 
 /// Ends the permits of attempts; those that have none are passed over.

@@ -234,7 +234,7 @@ pub(crate) fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> 
     let base = fields.duration("backoff_param_us")?;
     let timeout = fields.opt_duration("timeout_us")?;
     let resource = fields.opt_parsed("resource_name", ResourceName::new)?;
-    let principal = fields.opt_parsed("caller_principal", Principal::new)?;
+    let principal = fields.opt_text("caller_principal")?.map(Principal::from_store);
     let unknown = |what: &str| {
         let problem = format!("its {what} is unknown to this version");
         StoreError::new(ErrorKind::Invalid, format!("reading job {id}"), problem)

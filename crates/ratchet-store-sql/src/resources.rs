@@ -6,8 +6,8 @@ use std::time::Duration;
 use ratchet_core::{ResourceLimit, ResourceName, ResourceRecord, StoreError};
 
 use crate::conn::Conn;
-pub use crate::permits::end as release_permits;
 use crate::permits::permits_out;
+pub use crate::permits::{end as release_permits, of_node as permits_of};
 use crate::stmt::Stmt;
 use crate::submit::all_stored;
 use crate::value::Value;

@@ -404,6 +404,10 @@ macro_rules! implement_store {
                     self.transact(Intent::Read, work!([], |conn| resources::resources(conn))).await
                 }
 
+                async fn permits_of(&self, node: NodeId) -> Result<Vec<Fence>, StoreError> {
+                    self.transact(Intent::Read, work!([], |conn| resources::permits_of(conn, node))).await
+                }
+
                 async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError> {
                     let attempts: Arc<[Fence]> = attempts.into();
                     let release = work!([attempts], |conn| resources::release_permits(conn, &attempts));

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use ratchet_core::store::ResourceStore;
-use ratchet_core::{Fence, ResourceLimit, ResourceName, ResourceRecord, StoreError};
+use ratchet_core::{Fence, NodeId, ResourceLimit, ResourceName, ResourceRecord, StoreError};
 
 use super::{BrokenStore, Flaw};
 
@@ -32,6 +32,13 @@ impl ResourceStore for BrokenStore {
             }
         }
         Ok(all)
+    }
+
+    async fn permits_of(&self, node: NodeId) -> Result<Vec<Fence>, StoreError> {
+        if self.has(Flaw::HidesPermits) {
+            return Ok(Vec::new());
+        }
+        self.inner.permits_of(node).await
     }
 
     async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError> {

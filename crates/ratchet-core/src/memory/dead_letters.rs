@@ -37,12 +37,17 @@ impl DeadLetterStore for MemoryStore {
         let chosen = tables.letters(&filter.jobs, None, LETTERS_LOOKED_AT_MAX);
         let mut retried = RetriedAll::default();
         let mut held = Vec::new();
-        for letter in chosen.iter().filter(|letter| filter.passes(letter)).take(limit) {
+        let mut left = limit;
+        for letter in chosen.iter().filter(|letter| filter.passes(letter)) {
+            if left == 0 {
+                break;
+            }
             let untold = tables.jobs.get(&letter.id).is_some_and(|job| tables.untold(job).is_some());
             if untold || tables.batch_is_over(letter.id) {
                 retried.passed_over += 1;
                 continue;
             }
+            left -= 1;
             match tables.retry(letter.id, now).map_err(|error| error.of_letter(letter.id)) {
                 Ok(None) => {}
                 Ok(Some(done)) => {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use super::{MemoryStore, Tables};
 use crate::claim::Fence;
 use crate::error::StoreError;
+use crate::id::NodeId;
 use crate::name::ResourceName;
 use crate::record::JobRecord;
 use crate::resource::{ResourceLimit, ResourceRecord};
@@ -53,6 +54,11 @@ impl ResourceStore for MemoryStore {
             }
         };
         Ok(names.into_iter().map(record).collect())
+    }
+
+    async fn permits_of(&self, node: NodeId) -> Result<Vec<Fence>, StoreError> {
+        let (tables, _) = self.open();
+        Ok(tables.permits.keys().filter(|fence| fence.node == node).copied().collect())
     }
 
     async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 
 use crate::dead_letter::{DeadLetter, DeadLetterFilter};
 use crate::error::StoreError;
-use crate::page::{JobCursor, JobFilter, Page};
+use crate::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
 use crate::priority::Priority;
 
 /// Looking through the dead letter queue, and giving much of it a new life at once.
@@ -18,7 +18,7 @@ pub trait DeadLetterStore: Send + Sync {
 
     /// Retries up to `limit` dead letters, the newest first, each as [`retry`](super::ControlStore::retry) does: all or none.
     ///
-    /// Children of batches that are over cannot be retried, and are passed over. `limit` is 1 to
+    /// Children of batches that are over cannot be retried, and are passed over: they do not count against `limit`, which is 1 to
     /// [`RETRY_ALL_MAX`](crate::limits::RETRY_ALL_MAX), else [`Invalid`](crate::ErrorKind::Invalid).
     ///
     /// # Errors
@@ -41,5 +41,8 @@ pub struct RetriedAll {
     pub priority: Option<Priority>,
 }
 
-/// How many dead letters are looked at, at most, to find those of a fingerprint.
+/// How many dead letters are looked at, at most, to find those that are meant.
 pub const LETTERS_LOOKED_AT_MAX: usize = 20_000;
+
+/// In how many pages: those of a filter that hardly a letter passes hold few, or none, and each is a long look.
+pub const LETTER_PAGES_MAX: usize = LETTERS_LOOKED_AT_MAX / PAGE_LIMIT_MAX;

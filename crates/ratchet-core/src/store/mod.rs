@@ -27,7 +27,7 @@ pub use batches::{BatchStore, CanceledChildren};
 pub use breakers::BreakerStore;
 pub use cluster::{ClusterStore, Orphans, Progress, PulseStore, Running};
 pub use control::{ControlStore, Replacement, Transitioned};
-pub use dead_letters::{DeadLetterStore, LETTERS_LOOKED_AT_MAX, RetriedAll};
+pub use dead_letters::{DeadLetterStore, LETTER_PAGES_MAX, LETTERS_LOOKED_AT_MAX, RetriedAll};
 pub use insight::{InsightStore, LANES_MAX, WaitingLane};
 pub use job_log::{JobLogStore, PurgeLog, PurgedLog};
 pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};

@@ -2,6 +2,7 @@ use async_trait::async_trait;
 
 use crate::claim::Fence;
 use crate::error::StoreError;
+use crate::id::NodeId;
 use crate::name::ResourceName;
 use crate::resource::{ResourceLimit, ResourceRecord};
 
@@ -24,6 +25,9 @@ pub trait ResourceStore: Send + Sync {
 
     /// Every resource that has a limit or permits that are out, by name.
     async fn resources(&self) -> Result<Vec<ResourceRecord>, StoreError>;
+
+    /// The attempts for which a node has permits, whatever has become of their jobs.
+    async fn permits_of(&self, node: NodeId) -> Result<Vec<Fence>, StoreError>;
 
     /// Ends the permits of attempts that end without a settlement; those that have none are passed over.
     async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError>;

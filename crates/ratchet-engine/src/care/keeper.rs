@@ -108,7 +108,8 @@ impl Keeper {
         ended.chain(purges.into_iter().flatten()).collect()
     }
 
-    /// Does every chore until there is nothing more to do, unless another node does.
+    /// Does every chore until there is nothing more to do, unless another node does. One that fails keeps no other from being
+    /// done; the first error is returned.
     async fn round(&mut self, node: NodeId) -> Result<(), StoreError> {
         let now = Instant::now();
         for state in JobState::ALL {
@@ -121,6 +122,7 @@ impl Keeper {
             (self.lines, self.lines_again) = (Walk::new(now), now + AGAIN_MAX);
         }
         self.lines.begin(now);
+        let mut failed = Ok(());
         for chore in self.chores() {
             let mut done = 0;
             let ended = loop {
@@ -128,7 +130,13 @@ impl Keeper {
                     break false;
                 }
                 let began = Instant::now();
-                let (count, more) = self.some_of(chore).await?;
+                let (count, more) = match self.some_of(chore).await {
+                    Ok(some) => some,
+                    Err(error) => {
+                        failed = failed.and(Err(error));
+                        break true;
+                    }
+                };
                 done += count;
                 // A round that has much to do takes hours, and is well if its portions are.
                 self.counters.last_success.mark(Loop::Care, self.client.now());
@@ -142,10 +150,10 @@ impl Keeper {
             };
             self.tell(chore, done);
             if !ended {
-                return Ok(());
+                break;
             }
         }
-        Ok(())
+        failed
     }
 
     /// One transaction; says how many jobs or lines it was about and whether there are more.

@@ -1,6 +1,6 @@
 use ratchet_core::dead_letter::Grouping;
 use ratchet_core::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
-use ratchet_core::store::{LETTERS_LOOKED_AT_MAX, RetriedAll};
+use ratchet_core::store::{LETTER_PAGES_MAX, RetriedAll};
 use ratchet_core::{DeadLetter, DeadLetterFilter, DeadLetterGroup, StoreError};
 use serde::Serialize;
 
@@ -40,16 +40,16 @@ impl Client {
     pub async fn dead_letter_groups(&self, filter: &JobFilter) -> Result<DeadLetterGroups, StoreError> {
         let mut grouping = Grouping::default();
         let (mut after, mut looked_at) = (None, 0);
-        loop {
+        for _ in 0..LETTER_PAGES_MAX {
             let page = self.dead_letters(filter, after, PAGE_LIMIT_MAX).await?;
             page.items.iter().for_each(|letter| grouping.add(letter));
-            looked_at += page.items.len();
+            looked_at += page.items.len() as u64;
             after = page.next;
-            if after.is_none() || looked_at >= LETTERS_LOOKED_AT_MAX {
-                let groups = grouping.into_groups();
-                return Ok(DeadLetterGroups { groups, looked_at: looked_at as u64, complete: after.is_none() });
+            if after.is_none() {
+                break;
             }
         }
+        Ok(DeadLetterGroups { groups: grouping.into_groups(), looked_at, complete: after.is_none() })
     }
 
     /// Gives up to `limit` (1 to 1,000) dead letters a new life, the newest first: all of them, or none. One event is told for all.

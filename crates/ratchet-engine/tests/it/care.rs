@@ -7,6 +7,7 @@ use ratchet_core::store::ClusterStore as _;
 use ratchet_core::{DeadLetterFilter, ErrorKind, JobState, Retention};
 use ratchet_engine::{BulkEventKind, JobEventKind, new_node_id};
 
+use crate::faulty::Faulty;
 use crate::support::{Play, Stage, engine, event, eventually, memory, quick};
 
 /// Everything goes at once.
@@ -47,6 +48,31 @@ async fn a_node_archives_what_was_kept_long_enough_and_tells_how_many() {
     ratchet.shutdown().await;
     assert_eq!(told.load(Ordering::SeqCst), 2);
     assert!(store.acquire_lease("care", new_node_id(), Duration::from_secs(1)).await.unwrap(), "another may do it now");
+}
+
+#[tokio::test]
+async fn jobs_that_cannot_be_archived_keep_no_others_from_it() {
+    let (stage, store) = (Stage::default(), Faulty::new(memory()));
+    *store.unarchivable.lock().unwrap() = Some(JobState::Succeeded);
+    let care = quick(&stage).store(store.clone()).retention(nothing_is_kept()).care(Duration::from_millis(10));
+    let ratchet = care.start().await.unwrap();
+    let done = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
+    let failed = ratchet.enqueue(Play::FailForGood).submit().await.unwrap();
+    let is_archived = async |id| ratchet.find(id).await.unwrap().unwrap().archived_at.is_some();
+    eventually("the archive", async || is_archived(failed.id()).await).await;
+    assert!(!is_archived(done.id()).await);
+    *store.unarchivable.lock().unwrap() = None;
+    eventually("the archive of all", async || is_archived(done.id()).await).await;
+}
+
+#[tokio::test]
+async fn grouping_dead_letters_ends_though_pages_hold_none() {
+    let store = Faulty::new(memory());
+    let ratchet = quick(&Stage::default()).store(store.clone()).start().await.unwrap();
+    store.letter_pages.store(1_000, Ordering::SeqCst);
+    let groups = ratchet.dead_letter_groups(&JobFilter::default()).await.unwrap();
+    assert_eq!((groups.looked_at, groups.complete), (0, false));
+    assert_eq!(store.letter_pages.load(Ordering::SeqCst), 980, "as many as hold the letters that are looked at");
 }
 
 #[tokio::test]

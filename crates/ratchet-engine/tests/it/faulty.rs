@@ -56,6 +56,10 @@ pub(crate) struct Faulty {
     /// Submits that begin while this is set never return.
     pub(crate) hold_submits: Arc<AtomicBool>,
     pub(crate) submit_held: Arc<tokio::sync::Notify>,
+    /// Ended jobs of this state cannot be archived.
+    pub(crate) unarchivable: Arc<Mutex<Option<JobState>>>,
+    /// So many pages of dead letters hold none, and have a next one.
+    pub(crate) letter_pages: Arc<AtomicUsize>,
     /// How many times orders about breakers can still be read.
     pub(crate) order_reads: Arc<AtomicUsize>,
     /// How many times the store still archives; then it never returns.
@@ -86,6 +90,8 @@ impl Faulty {
             submit_gate: None,
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
+            unarchivable: Arc::default(),
+            letter_pages: Arc::default(),
             order_reads: Arc::new(AtomicUsize::new(usize::MAX)),
             archives: Arc::new(AtomicUsize::new(usize::MAX)),
         }
@@ -320,6 +326,9 @@ impl ArchiveStore for Faulty {
         if left.is_err() {
             std::future::pending::<()>().await;
         }
+        if *self.unarchivable.lock().unwrap() == Some(request.state) {
+            return Err(StoreError::new(ErrorKind::Invalid, "testing", "the test refuses to archive these"));
+        }
         self.inner.archive(request).await
     }
     async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
@@ -329,10 +338,24 @@ impl ArchiveStore for Faulty {
         self.inner.purge_schedules(age, limit).await
     }
 }
-delegated!(DeadLetterStore {
-    fn dead_letters(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<DeadLetter>;
-    fn retry_all(filter: &DeadLetterFilter, limit: usize) -> RetriedAll;
-});
+#[async_trait]
+impl DeadLetterStore for Faulty {
+    async fn dead_letters(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobCursor>,
+        limit: usize,
+    ) -> Result<Page<DeadLetter>, StoreError> {
+        if self.letter_pages.load(Ordering::SeqCst) > 0 {
+            self.letter_pages.fetch_sub(1, Ordering::SeqCst);
+            return Ok(Page { items: Vec::new(), next: Some(JobCursor(JobId(uuid::Uuid::nil()))) });
+        }
+        self.inner.dead_letters(filter, after, limit).await
+    }
+    async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
+        self.inner.retry_all(filter, limit).await
+    }
+}
 delegated!(JobLogStore {
     fn append_log(lines: &[LogLine]) -> ();
     fn read_log(id: JobId, filter: &LogFilter, after: Option<LogPlace>, limit: usize) -> LogPage;
@@ -377,6 +400,7 @@ delegated!(ResourceStore {
     fn set_resource(limit: &ResourceLimit) -> ();
     fn remove_resource(name: &ResourceName) -> bool;
     fn resources() -> Vec<ResourceRecord>;
+    fn permits_of(node: NodeId) -> Vec<Fence>;
     fn release_permits(attempts: &[Fence]) -> ();
 });
 

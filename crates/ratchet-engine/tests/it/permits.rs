@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use ratchet_core::store::ResourceStore as _;
-use ratchet_core::{JobState, MemoryStore, ResourceLimit, ResourceName};
+use ratchet_core::claim::{Boost, ClaimRequest, Pool};
+use ratchet_core::store::{ClusterStore as _, ControlStore as _, ResourceStore as _, TurnStore as _};
+use ratchet_core::{JobState, Kind, MemoryStore, QueueName, ResourceLimit, ResourceName};
 use ratchet_engine::{Client, Failure, Job, JobContext, JobDefaults, Ratchet, RatchetBuilder, Slots, StartError};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +68,20 @@ async fn a_thread_that_outlives_its_timeout_keeps_its_permit() {
     next.result().await.unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(380), "{:?}", begun.elapsed());
     assert_eq!(stage.most_together(), 1);
+}
+
+#[tokio::test]
+async fn the_permit_of_a_claim_whose_reply_was_lost_ends_though_its_job_was_cancelled() {
+    let (stage, store) = (Stage::default(), memory());
+    let ratchet = node(&stage, store.clone()).start().await.unwrap();
+    let job = ratchet.enqueue(Play::Return("x".into())).queue("lost").resource("printer").submit().await.unwrap();
+    // In its name, but it does not know of it.
+    let node = store.nodes().await.unwrap()[0].id;
+    let pool = Pool { queue: QueueName::new("lost").unwrap(), kinds: [Kind::new(Play::KIND).unwrap()].into(), free: 1 };
+    let request = ClaimRequest { node, pools: vec![pool], limit: 1, probation: false, boost: Boost::default() };
+    assert_eq!(store.turn(&[], Some(&request)).await.unwrap().claimed.len(), 1);
+    assert!(store.cancel(job.id()).await.unwrap().is_some());
+    eventually("the permit's end", async || in_use(&ratchet).await == 0).await;
 }
 
 #[tokio::test]

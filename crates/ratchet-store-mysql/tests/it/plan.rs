@@ -53,6 +53,8 @@ async fn reads_at(backlog: usize) -> [i64; 4] {
     request.pools.push(Pool { queue: stopped, ..request.pools[0].clone() });
     let mut conn = database.connect().await;
     sqlx::raw_sql("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").execute(&mut conn).await.unwrap();
+    // What was planned before the table was written to is planned as well afterwards.
+    insight::waiting_lanes(&mut ratchet_store_mysql::conn(&mut conn)).await.unwrap();
     turns(&mut conn, &request).await;
     let (claim, turn) = turns(&mut conn, &request).await;
     // As many kinds as make the store look for the lanes that matter first.

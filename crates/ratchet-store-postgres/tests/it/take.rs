@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ratchet_core::store::{JobStore as _, SubmitUnit, TurnStore as _};
-use ratchet_core::{Change, ErrorReport, NodeId, StoreError};
+use jiff::Timestamp;
+use ratchet_core::store::{JobStore as _, ResourceStore as _, SubmitUnit, TurnStore as _};
+use ratchet_core::{Change, Due, ErrorReport, NodeId, ResourceLimit, ResourceName, StoreError};
 use ratchet_store_postgres::PostgresStore;
+use ratchet_store_postgres::sqlx;
 use ratchet_store_sql::{Conn, Row, Texts, Value, turn};
 
 use super::database::TestDatabase;
@@ -54,5 +56,29 @@ fn a_job_that_was_put_off_since_the_look_is_not_taken() {
         let turn = turn::turn(&mut conn, &[], Some(&super::request(slow, &["work"], 10))).await.unwrap();
         assert!(conn.by.is_none(), "the other node was quicker");
         assert_eq!(turn.claimed, [], "its next attempt is due in an hour");
+    });
+}
+
+#[test]
+fn a_limit_that_a_stalled_node_has_locked_holds_up_no_other_resource() {
+    super::run(async {
+        let database = TestDatabase::fresh().await;
+        let store = database.store().await;
+        let node = super::register(&store).await;
+        let mut jobs = Vec::new();
+        for (number, resource) in (1..).zip(["a", "b", "c", "d"]) {
+            store.set_resource(&ResourceLimit::new(resource, 1).unwrap()).await.unwrap();
+            let mut job = super::job(number);
+            job.spec.resource = Some(ResourceName::new(resource).unwrap());
+            job.due = Due::At(Timestamp::from_second(i64::try_from(number).unwrap()).unwrap());
+            jobs.push(job);
+        }
+        store.submit(&[SubmitUnit::of(jobs.clone())]).await.unwrap();
+        let mut stalled = database.connect().await;
+        let lock = "BEGIN; SELECT * FROM scheduler_resource_limit WHERE resource_name < 'd' FOR UPDATE";
+        sqlx::raw_sql(lock).execute(&mut stalled).await.unwrap();
+        let one = super::request(node, &["work"], 1);
+        let claimed = store.turn(&[], Some(&one)).await.unwrap().claimed;
+        assert_eq!(claimed.iter().map(|claim| claim.job.id).collect::<Vec<_>>(), [jobs[3].id]);
     });
 }
