@@ -1,8 +1,8 @@
 //! A long history: jobs that are written straight into the tables of an empty database, and lists that are read of them. Letting ten
 //! million jobs run would take hours.
 
-use ratchet_core::page::JobFilter;
-use ratchet_core::{JobState, Kind, Principal, QueueName, Tag};
+use ratchet_core::page::{JobFilter, ListOrder};
+use ratchet_core::{JobState, JobType, Kind, Principal, Priority, QueueName, Tag, Timestamp};
 
 /// Whose SQL the statements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,15 @@ pub fn lists() -> Vec<(&'static str, JobFilter)> {
         ("tag and a rare kind", JobFilter { tag: tag(TAG).tag, ..kind(RARE) }),
         ("running", state(JobState::Running)),
         ("paused", state(JobState::Paused)),
+        ("priority", JobFilter { priority: Some(Priority::Critical), ..all() }),
+        ("type", JobFilter { job_type: Some(JobType::Callback), ..all() }),
+        ("failed long ago", JobFilter { ended_until: Some(Timestamp::UNIX_EPOCH), ..state(JobState::Failed) }),
+        ("oldest first", JobFilter { order: ListOrder::Oldest, ..all() }),
+        ("oldest of a kind first", JobFilter { order: ListOrder::Oldest, ..kind(KIND) }),
+        ("oldest of a tag first", JobFilter { order: ListOrder::Oldest, ..tag(TAG) }),
+        ("oldest pending first", JobFilter { order: ListOrder::Oldest, ..state(JobState::Pending) }),
+        ("by priority", JobFilter { order: ListOrder::Priority, ..all() }),
+        ("pending by priority", JobFilter { order: ListOrder::Priority, ..state(JobState::Pending) }),
         ("pending of a rare kind", JobFilter { states: vec![JobState::Pending], ..kind(RARE) }),
     ]
 }

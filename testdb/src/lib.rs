@@ -24,6 +24,7 @@ mod find;
 mod guardian;
 pub mod history;
 mod kind;
+pub mod looks;
 mod packages;
 mod port;
 mod process;

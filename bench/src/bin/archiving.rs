@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::Parser;
 use ratchet::prelude::*;
 use ratchet::{ArchiveScope, BulkEventKind, JobFilter, Retention, Store};
+use ratchet_bench::figures::Sample;
 
 #[derive(Parser)]
 struct Args {
@@ -26,7 +27,7 @@ struct Args {
     /// How long they flow without an archiving, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
@@ -54,43 +55,68 @@ async fn flows(submitted: u64) {
 async fn main() -> Result<()> {
     let args = Args::parse();
     let store = ratchet::open_store(&args.database, true).await?;
-    let mut submitted = 0;
+    let (mut submitted, mut p99s) = (0, Vec::new());
     println!("round   without: p50 p99 max      with: p50 p99 max      archived in");
-    for round in 1..=args.rounds {
+    for round in 0..args.rounds {
         fill(&store, args.jobs).await?;
         submitted += args.jobs;
-        let node = builder(&store, Retention::keep_everything()).start().await?;
-        submitted += flow(&node, args.rate, Duration::from_secs(args.seconds), || false).await?;
-        node.shutdown().await;
-        let without = figures();
-
-        let archived = Arc::new(AtomicU64::new(0));
-        let counted = archived.clone();
-        // Not zero: that would delete them.
-        let at_once = Retention { succeeded: Some(Duration::from_micros(1)), ..Retention::keep_everything() };
-        let node = builder(&store, at_once)
-            .care(Duration::from_millis(10))
-            .on_bulk_event(move |event| {
-                if let BulkEventKind::JobsArchived { count, .. } = event.what {
-                    counted.fetch_add(count, Ordering::SeqCst);
-                }
-            })
-            .start()
-            .await?;
-        let began = Instant::now();
-        let enough = args.jobs;
-        submitted +=
-            flow(&node, args.rate, Duration::from_mins(10), || archived.load(Ordering::SeqCst) >= enough).await?;
-        let took = began.elapsed();
-        node.shutdown().await;
-        let with = figures();
-        println!("{round:>5}   {without}      {with}      {:.1} s", took.as_secs_f64());
+        let mut waits = [Waits::default(), Waits::default()];
+        let mut took = Duration::ZERO;
+        // In turn, so that neither always comes after the fill.
+        for turn in [round, round + 1] {
+            let archives = turn % 2 == 1;
+            let began = Instant::now();
+            submitted += if archives { beside(&store, &args).await? } else { alone(&store, &args).await? };
+            waits[turn % 2] = Waits::taken();
+            if archives {
+                took = began.elapsed();
+            }
+        }
+        let [without, with] = &waits;
+        println!("{:>5}   {without}      {with}      {:.1} s", round + 1, took.as_secs_f64());
+        p99s.push(Sample::new("p99", with.p99_ms(), without.p99_ms()));
     }
+    let median = Sample::median(&p99s);
+    let Sample { value: with, raw: without, ratio, .. } = &median;
+    println!("p99, medians: {without:.1} ms without, {with:.1} ms with, {:.2}×; of pairs {ratio:.2}×", with / without);
     let found = count_all(&store).await?;
     println!("{submitted} submitted, {found} found by the list that spans both");
     anyhow::ensure!(found == submitted, "every job is found once");
     Ok(())
 }
+
+/// Jobs flow, and nothing is archived.
+async fn alone(store: &Arc<dyn Store>, args: &Args) -> Result<u64> {
+    let node = builder(store, Retention::keep_everything()).start().await?;
+    let submitted = flow(&node, args.rate, Duration::from_secs(args.seconds), || false).await?;
+    node.shutdown().await;
+    Ok(submitted)
+}
+
+/// Jobs flow until so many have been archived.
+async fn beside(store: &Arc<dyn Store>, args: &Args) -> Result<u64> {
+    let archived = Arc::new(AtomicU64::new(0));
+    let counted = archived.clone();
+    // Not zero: that would delete them.
+    let at_once = Retention { succeeded: Some(Duration::from_micros(1)), ..Retention::keep_everything() };
+    let node = builder(store, at_once)
+        .care(Duration::from_millis(10))
+        .on_bulk_event(move |event| {
+            if let BulkEventKind::JobsArchived { count, .. } = event.what {
+                counted.fetch_add(count, Ordering::SeqCst);
+            }
+        })
+        .start()
+        .await?;
+    let is_enough = || archived.load(Ordering::SeqCst) >= args.jobs;
+    let submitted = flow(&node, args.rate, LONGEST, is_enough).await?;
+    anyhow::ensure!(is_enough(), "after {LONGEST:?} there are still jobs to archive");
+    node.shutdown().await;
+    Ok(submitted)
+}
+
+/// No archiving takes longer.
+const LONGEST: Duration = Duration::from_mins(10);
 
 fn builder(store: &Arc<dyn Store>, retention: Retention) -> ratchet::RatchetBuilder {
     Ratchet::builder().shared_store(store.clone()).jobs(jobs![ended, flows]).retention(retention)
@@ -136,13 +162,32 @@ async fn flow(node: &Ratchet, rate: u32, longest: Duration, over: impl Fn() -> b
     Ok(submitted)
 }
 
-fn figures() -> String {
-    let mut waits = std::mem::take(&mut *WAITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-    waits.sort_unstable();
-    let at =
-        |per_mille: usize| waits.get(waits.len().saturating_sub(1) * per_mille / 1_000).copied().unwrap_or_default();
-    let ms = |wait: Duration| format!("{:>6.1} ms", wait.as_secs_f64() * 1_000.0);
-    format!("{} {} {}", ms(at(500)), ms(at(990)), ms(at(1_000)))
+/// How long jobs waited, the shortest first.
+#[derive(Default)]
+struct Waits(Vec<Duration>);
+
+impl Waits {
+    fn taken() -> Self {
+        let mut waits = std::mem::take(&mut *WAITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        waits.sort_unstable();
+        Self(waits)
+    }
+
+    fn at_ms(&self, per_mille: usize) -> f64 {
+        let at = self.0.len().saturating_sub(1) * per_mille / 1_000;
+        self.0.get(at).copied().unwrap_or_default().as_secs_f64() * 1_000.0
+    }
+
+    fn p99_ms(&self) -> f64 {
+        self.at_ms(990)
+    }
+}
+
+impl std::fmt::Display for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [half, most, all] = [500, 990, 1_000].map(|per_mille| self.at_ms(per_mille));
+        write!(f, "{half:>6.1} ms {most:>6.1} ms {all:>6.1} ms")
+    }
 }
 
 async fn count_all(store: &Arc<dyn Store>) -> Result<u64> {

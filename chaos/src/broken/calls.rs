@@ -7,19 +7,20 @@ use async_trait::async_trait;
 use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::insight::{LaneRange, RecentEnd};
 use ratchet_core::node::QueueRecord;
-use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::page::{JobCursor, JobFilter, ListCursor, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::signal::Delivery;
 use ratchet_core::store::{
     ArchiveRequest, ArchiveStore, Archived, BatchStore, BreakerStore, CanceledChildren, ControlStore, DeadLetterStore,
-    Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, PurgeLog, PurgedLog, QueryStore,
-    QueueStore, RecurringStore, Replacement, ResourceStore, RetriedAll, SignalStore, StateCounts, SubmitOutcome,
-    SubmitUnit, Submitted, Swept, Transitioned, WaitingLane,
+    Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, LastAttempts, PurgeLog, PurgedLog,
+    QueryStore, QueueStore, RecurringStore, Replacement, ResourceStore, RetriedAll, SignalStore, StateCounts,
+    SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned, WaitingLane,
 };
 use ratchet_core::{
-    AttemptRecord, Batch, BreakerOrder, BusinessKey, DeadLetter, DeadLetterFilter, Fence, Followed, IdempotencyKey,
-    JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob, NodeId, Principal, QueueName,
-    ResourceLimit, ResourceName, ResourceRecord, ServiceName, SignalKey, SignalRecord, StoreError, Timestamp,
+    AttemptRecord, Batch, BreakerOrder, BusinessKey, CountBy, Counted, DeadLetter, DeadLetterFilter, Fence, Followed,
+    IdempotencyKey, JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob, NodeId, Principal,
+    QueueName, ResourceLimit, ResourceName, ResourceRecord, ServiceName, SignalKey, SignalRecord, StoreError,
+    Timestamp,
 };
 
 use super::BrokenStore;
@@ -320,10 +321,14 @@ impl QueryStore for BrokenStore {
     async fn list(
         &self,
         filter: &JobFilter,
-        after: Option<JobCursor>,
+        after: Option<ListCursor>,
         limit: usize,
-    ) -> Result<Page<JobRecord>, StoreError> {
+    ) -> Result<Page<JobRecord, ListCursor>, StoreError> {
         self.inner.list(filter, after, limit).await
+    }
+
+    async fn count(&self, filter: &JobFilter, by: &CountBy) -> Result<Counted, StoreError> {
+        self.inner.count(filter, by).await
     }
 
     async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
@@ -336,6 +341,10 @@ impl QueryStore for BrokenStore {
 
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
         self.inner.attempts(id).await
+    }
+
+    async fn last_attempts(&self, id: JobId, before: Option<u64>, limit: usize) -> Result<LastAttempts, StoreError> {
+        self.inner.last_attempts(id, before, limit).await
     }
 
     async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {

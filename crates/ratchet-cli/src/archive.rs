@@ -29,6 +29,9 @@ pub(crate) struct Running {
     /// Only jobs that ended so: succeeded, failed, canceled; all three by default
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = ended)]
     state: Vec<JobState>,
+    /// Only say how many would go; those that a live job hangs on stay all the same
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Args)]
@@ -44,8 +47,21 @@ fn ended(text: &str) -> Result<JobState, String> {
 }
 
 #[derive(Serialize)]
-struct Archived {
+struct Moved {
+    /// How many went, or would go.
     archived: u64,
+    /// Whether more would go than were counted.
+    more: bool,
+    dry_run: bool,
+}
+
+fn archived_text(done: &Moved) -> String {
+    let jobs = counted(done.archived, "job", "jobs");
+    match (done.dry_run, done.more) {
+        (false, _) => format!("archived {jobs}"),
+        (true, false) => format!("would archive {jobs}"),
+        (true, true) => format!("would archive more than {jobs}"),
+    }
 }
 
 #[derive(Serialize)]
@@ -56,16 +72,20 @@ struct Purged {
 pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
     let client = session.client().await?;
     match command {
-        Command::Run(Running { older_than, state }) => {
+        Command::Run(Running { older_than, state, dry_run }) => {
             let all = || JobState::ALL.into_iter().filter(|state| state.is_terminal()).collect();
             let states: Vec<JobState> = if state.is_empty() { all() } else { state };
-            let mut archived = 0;
+            let mut done = Moved { archived: 0, more: false, dry_run };
             for state in states {
-                archived += client.archive(state, older_than).await?;
+                if dry_run {
+                    let would_go = client.jobs_to_archive(state, older_than).await?;
+                    done.archived += would_go.jobs;
+                    done.more |= would_go.more;
+                } else {
+                    done.archived += client.archive(state, older_than).await?;
+                }
             }
-            session
-                .output
-                .show(&Archived { archived }, |done| format!("archived {}", counted(done.archived, "job", "jobs")))?;
+            session.output.show(&done, archived_text)?;
         }
         Command::Purge(Purge { older_than }) => {
             let purged = client.purge_archive(older_than).await?;

@@ -118,7 +118,7 @@ async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Ex
             let failed = times::ago(letter.failed_at, now);
             [letter.id.to_string(), letter.kind.to_string(), failed, class, letter.error.clone()]
         });
-        table(&["ID", "KIND", "WHEN", "CLASS", "ERROR"], 4, rows) + &more(page.next.map(JobCursor))
+        table(&["ID", "KIND", "WHEN", "CLASS", "ERROR"], 4, rows) + &more(page.next)
     })?;
     Ok(Exit::Done)
 }

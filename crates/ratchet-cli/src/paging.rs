@@ -1,5 +1,7 @@
 //! Lists, a page at a time.
 
+use std::fmt::Display;
+
 use clap::Args;
 use ratchet::{JobCursor, JobId};
 
@@ -22,6 +24,6 @@ impl Pages {
 }
 
 /// The last line of a page that another one follows.
-pub(crate) fn more(next: Option<JobCursor>) -> String {
-    next.map(|JobCursor(last)| format!("\n\nMore: --after {last}")).unwrap_or_default()
+pub(crate) fn more(next: Option<impl Display>) -> String {
+    next.map(|last| format!("\n\nMore: --after {last}")).unwrap_or_default()
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use ratchet_core::{AttemptStatus, Claim, JobId, JobState, JobType, NewJob, Origin, Settled, Settlement};
+use ratchet_core::page::PAGE_LIMIT_MAX;
+use ratchet_core::store::LastAttempts;
+use ratchet_core::{AttemptStatus, Claim, ErrorKind, JobId, JobState, JobType, NewJob, Origin, Settled, Settlement};
 use serde_json::json;
 
 use crate::bench::{
-    Bench, another_try, deferral, failure, json as text, mins, new_id, new_job, pool, request, rescue, spec, success,
-    success_with, work, work_with_key,
+    Bench, another_try, assert_refused, deferral, failure, json as text, mins, new_id, new_job, pool, request, rescue,
+    spec, success, success_with, work, work_with_key,
 };
 
 /// A settlement with a callback, as `decide` makes it.
@@ -111,6 +113,27 @@ pub(crate) async fn a_settlement_without_an_attempt_records_none(bench: Bench) {
     assert_eq!(bench.settle(lost).await, Settled::Applied);
     assert!(bench.attempts(claim.job.id).await.is_empty());
     assert_eq!(bench.job(claim.job.id).await.version, 2);
+}
+
+pub(crate) async fn the_last_attempts_are_read_backwards(bench: Bench) {
+    let id = bench.submit(work()).await;
+    let last = async |before, limit| bench.store.last_attempts(id, before, limit).await.unwrap();
+    assert_eq!(last(None, 10).await, LastAttempts::default(), "it never ran");
+    for _ in 0..4 {
+        let claim = bench.claim_one().await;
+        bench.reschedule(&claim, Duration::ZERO).await;
+    }
+    let mut all = bench.attempts(id).await;
+    all.reverse();
+    assert_eq!(last(None, 10).await, LastAttempts { items: all.clone(), total: 4 });
+    assert_eq!(last(None, 1).await, LastAttempts { items: all[..1].to_vec(), total: 4 }, "the latest");
+    assert_eq!(last(Some(all[1].version), 1).await, LastAttempts { items: all[2..3].to_vec(), total: 4 });
+    assert_eq!(last(Some(all[3].version), 10).await, LastAttempts { items: vec![], total: 4 });
+    for limit in [0, PAGE_LIMIT_MAX + 1] {
+        assert_refused(bench.store.last_attempts(id, None, limit).await, &ErrorKind::Invalid);
+    }
+    let nobody = bench.store.last_attempts(new_id(), None, 10).await.unwrap();
+    assert_eq!(nobody, LastAttempts::default());
 }
 
 pub(crate) async fn attempts_of_two_jobs_do_not_mix(bench: Bench) {

@@ -38,6 +38,7 @@ mod breakers;
 mod claim;
 mod cluster;
 mod control;
+mod counts;
 mod dead_letters;
 mod declarations;
 mod delete;

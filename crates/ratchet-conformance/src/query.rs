@@ -1,8 +1,10 @@
 //! Looking at what is there.
 
-use ratchet_core::page::{JobFilter, PAGE_LIMIT_MAX};
-use ratchet_core::store::StateCounts;
-use ratchet_core::{ErrorKind, JobId, JobState, Kind, NewJob, Principal, Tag};
+use std::time::Duration;
+
+use ratchet_core::page::{ArchiveScope, JobFilter, ListCursor, ListOrder, PAGE_LIMIT_MAX};
+use ratchet_core::store::{ArchiveRequest, StateCounts};
+use ratchet_core::{ErrorKind, JobId, JobState, JobType, Kind, NewJob, Principal, Priority, Tag, Timestamp};
 
 use crate::bench::{Bench, KIND, assert_refused, business_key, new_job, queue, work, work_with_key, works};
 
@@ -119,6 +121,145 @@ pub(crate) async fn jobs_are_filtered_by_business_key_held_or_once_held(bench: B
     let by = |key: &str| JobFilter { business_key: Some(business_key(key)), ..JobFilter::default() };
     assert_eq!(listed(&bench, &by("mine")).await, [second, first]);
     assert!(listed(&bench, &by("none")).await.is_empty());
+}
+
+pub(crate) async fn jobs_are_filtered_by_when_they_were_made(bench: Bench) {
+    let at = |ms: i64| Timestamp::from_millisecond(1_700_000_000_000 + ms).unwrap();
+    let made = |ms: i64| NewJob { id: JobId::floor(at(ms)), ..work() };
+    let [one, two, three] = bench.submit_each(vec![made(0), made(10), made(20)]).await[..] else { panic!("three") };
+    let check = async |from: Option<i64>, until: Option<i64>, expected: &[JobId]| {
+        let (made_from, made_until) = (from.map(at), until.map(at));
+        let filter = JobFilter { made_from, made_until, ..JobFilter::default() };
+        assert_eq!(listed(&bench, &filter).await, expected, "{from:?} to {until:?}");
+    };
+    check(None, None, &[three, two, one]).await;
+    check(Some(10), None, &[three, two]).await;
+    check(None, Some(10), &[one]).await;
+    check(Some(1), Some(20), &[two]).await;
+    check(Some(21), None, &[]).await;
+    check(Some(20), Some(10), &[]).await;
+}
+
+pub(crate) async fn jobs_are_filtered_by_when_they_ended(bench: Bench) {
+    let first = bench.failed(work(), "boom").await;
+    bench.advance(Duration::from_mins(1));
+    let between = bench.now().await;
+    bench.advance(Duration::from_mins(1));
+    let second = bench.failed(work(), "boom").await;
+    let live = bench.submit(work()).await;
+    let check = async |ended_from: Option<Timestamp>, ended_until: Option<Timestamp>, expected: &[JobId]| {
+        let filter = JobFilter { ended_from, ended_until, ..JobFilter::default() };
+        assert_eq!(listed(&bench, &filter).await, expected);
+        let letters = bench.store.dead_letters(&filter, None, 10).await.unwrap().items;
+        let failed: Vec<JobId> = expected.iter().copied().filter(|id| *id != live).collect();
+        assert_eq!(letters.iter().map(|letter| letter.id).collect::<Vec<_>>(), failed);
+    };
+    check(None, None, &[live, second, first]).await;
+    check(Some(between), None, &[second]).await;
+    check(None, Some(between), &[first]).await;
+    let ended = bench.job(second).await.terminated_at;
+    check(ended, None, &[second]).await;
+    check(None, ended, &[first]).await;
+    bench.store.retry(second).await.unwrap();
+    check(Some(between), None, &[]).await;
+}
+
+pub(crate) async fn jobs_are_filtered_by_priority_and_type(bench: Bench) {
+    let [low, high] = bench.submit_each(vec![of_priority(Priority::Low), of_priority(Priority::High)]).await[..] else {
+        panic!("two")
+    };
+    let callback = bench.submit(NewJob { job_type: JobType::Callback, ..of_priority(Priority::High) }).await;
+    let by = |priority, job_type| JobFilter { priority, job_type, ..JobFilter::default() };
+    assert_eq!(listed(&bench, &by(Some(Priority::Low), None)).await, [low]);
+    assert_eq!(listed(&bench, &by(Some(Priority::High), None)).await, [callback, high]);
+    assert_eq!(listed(&bench, &by(None, Some(JobType::Callback))).await, [callback]);
+    assert_eq!(listed(&bench, &by(Some(Priority::High), Some(JobType::Single))).await, [high]);
+    assert!(listed(&bench, &by(None, Some(JobType::BatchParent))).await.is_empty());
+    let pending = JobFilter { states: vec![JobState::Pending], ..by(Some(Priority::High), None) };
+    assert_eq!(listed(&bench, &pending).await, [callback, high], "of live rows too");
+}
+
+fn of_priority(priority: Priority) -> NewJob {
+    let mut job = work();
+    job.spec.priority = priority;
+    job
+}
+
+/// Every job of a filter, page by page.
+async fn walked(bench: &Bench, filter: &JobFilter, limit: usize) -> Vec<JobId> {
+    let (mut seen, mut after) = (Vec::new(), None);
+    for _ in 0..50 {
+        let page = bench.store.list(filter, after, limit).await.unwrap();
+        assert!(page.items.len() <= limit);
+        seen.extend(page.items.iter().map(|job| job.id));
+        after = page.next;
+        if after.is_none() {
+            return seen;
+        }
+    }
+    panic!("the list comes to no end");
+}
+
+pub(crate) async fn jobs_are_listed_oldest_first_if_asked(bench: Bench) {
+    let jobs = (0..7).map(|n| if n % 2 == 0 { tagged(&["even"]) } else { work() }).collect();
+    let all = bench.submit_each(jobs).await;
+    let oldest = JobFilter { order: ListOrder::Oldest, ..JobFilter::default() };
+    let even = JobFilter { tag: Some(Tag::new("even").unwrap()), ..oldest.clone() };
+    let pending = JobFilter { states: vec![JobState::Pending], ..oldest.clone() };
+    for limit in [1, 2, 3, 7, 8] {
+        assert_eq!(walked(&bench, &oldest, limit).await, all, "pages of {limit}");
+        assert_eq!(walked(&bench, &even, limit).await, [all[0], all[2], all[4], all[6]]);
+        assert_eq!(walked(&bench, &pending, limit).await, all);
+    }
+    let first = bench.store.list(&oldest, None, 7).await.unwrap();
+    assert_eq!(first.next, None, "after the last page there is none");
+}
+
+pub(crate) async fn jobs_are_listed_by_priority_if_asked(bench: Bench) {
+    use Priority::{Critical, Low, Normal};
+    let made: Vec<NewJob> = [Normal, Low, Critical, Normal, Critical].map(of_priority).into();
+    let all = bench.submit_each(made).await;
+    let by_priority = JobFilter { order: ListOrder::Priority, ..JobFilter::default() };
+    let expected = [all[4], all[2], all[3], all[0], all[1]];
+    let normal = JobFilter { priority: Some(Normal), ..by_priority.clone() };
+    for limit in [1, 2, 3, 5, 6] {
+        assert_eq!(walked(&bench, &by_priority, limit).await, expected, "pages of {limit}");
+        assert_eq!(walked(&bench, &normal, limit).await, [all[3], all[0]]);
+    }
+}
+
+pub(crate) async fn orders_go_through_the_archive_too(bench: Bench) {
+    use Priority::{High, Low};
+    let mut ids = Vec::new();
+    for priority in [Low, High, Low, High] {
+        ids.push(bench.failed(of_priority(priority), "boom").await);
+    }
+    bench.advance(Duration::from_mins(2));
+    let (age, only) = (Duration::from_mins(1), Some(vec![ids[0], ids[3]]));
+    let request = ArchiveRequest { state: JobState::Failed, age, after: None, limit: 10, only };
+    assert_eq!(bench.store.archive(&request).await.unwrap().moved, 2);
+    let both = |order| JobFilter { order, archive: ArchiveScope::Both, ..JobFilter::default() };
+    for limit in [1, 2, 4, 5] {
+        assert_eq!(walked(&bench, &both(ListOrder::Newest), limit).await, [ids[3], ids[2], ids[1], ids[0]]);
+        assert_eq!(walked(&bench, &both(ListOrder::Oldest), limit).await, ids);
+        assert_eq!(walked(&bench, &both(ListOrder::Priority), limit).await, [ids[3], ids[1], ids[2], ids[0]]);
+    }
+}
+
+pub(crate) async fn a_cursor_of_another_order_is_refused(bench: Bench) {
+    let id = bench.submit_each(works(3)).await[1];
+    let cursors = [ListCursor::newest(id), ListCursor::oldest(id), ListCursor::of_priority(Priority::Normal, id)];
+    for (asked, order) in ListOrder::ALL.into_iter().enumerate() {
+        let filter = JobFilter { order, ..JobFilter::default() };
+        for (from, cursor) in cursors.into_iter().enumerate() {
+            let page = bench.store.list(&filter, Some(cursor), 10).await;
+            if from == asked {
+                assert_eq!(page.unwrap().items.len(), 1);
+            } else {
+                assert_refused(page, &ErrorKind::Invalid);
+            }
+        }
+    }
 }
 
 pub(crate) async fn jobs_are_counted_by_state(bench: Bench) {

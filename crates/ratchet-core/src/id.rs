@@ -68,6 +68,12 @@ impl JobId {
         let ms = u64::try_from(at.as_millisecond()).unwrap_or(0);
         Self(Uuid::from_u64_pair(ms << 16, 0))
     }
+
+    /// The least id above this one; the highest of all follows itself.
+    #[must_use]
+    pub const fn following(self) -> Self {
+        Self(Uuid::from_u128(self.0.as_u128().saturating_add(1)))
+    }
 }
 
 /// The id of a job that follows from another: the same every time it is asked for, so that it is stored once.

@@ -121,7 +121,7 @@ impl Client {
 }
 
 /// A page with nothing on it.
-pub(crate) const fn no_page<T>() -> Page<T> {
+pub(crate) const fn no_page<T, C>() -> Page<T, C> {
     Page { items: Vec::new(), next: None }
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use ratchet_core::node::{NodeRecord, QueueRecord};
-use ratchet_core::page::{JobCursor, JobFilter, Page};
-use ratchet_core::store::{StateCounts, SubmitUnit, Transitioned};
+use ratchet_core::page::{JobFilter, ListCursor, Page};
+use ratchet_core::store::{LastAttempts, StateCounts, SubmitUnit, Transitioned};
 use ratchet_core::{
-    AttemptRecord, Clock, ClusterCoordinator, Flow, Followed, FollowedBy, Hint, InvalidInput, JobId, JobRecord,
-    JobState, JsonText, NodeId, Principal, Priority, QueueName, Store, StoreError, limits,
+    AttemptRecord, Clock, ClusterCoordinator, CountBy, Counted, Flow, Followed, FollowedBy, Hint, InvalidInput, JobId,
+    JobRecord, JobState, JsonText, NodeId, Principal, Priority, QueueName, Store, StoreError, limits,
 };
 use tokio::sync::watch;
 
@@ -328,16 +328,44 @@ impl Client {
         self.inner.store.nodes().await
     }
 
-    /// A page of jobs, newest first; of the archive too, if the filter says so.
+    /// A page of jobs, in the order of the filter; of the archive too, if the filter says so.
+    ///
+    /// A page may be shorter than asked for, even empty, and have a next one: go on while there is one.
+    ///
+    /// # Errors
+    /// [`Invalid`](ratchet_core::ErrorKind::Invalid) if `limit` is not 1 to 1,000, or `after` is of a list in another order.
     pub async fn list(
         &self,
         filter: &JobFilter,
-        after: Option<JobCursor>,
+        after: Option<ListCursor>,
         limit: usize,
-    ) -> Result<Page<JobRecord>, StoreError> {
+    ) -> Result<Page<JobRecord, ListCursor>, StoreError> {
         match self.scoped(filter) {
             Some(filter) => self.inner.store.list(&filter, after, limit).await,
             None => Ok(no_page()),
+        }
+    }
+
+    /// How many jobs there are of a filter, and in which groups: failed ones by kind, waiting ones by priority, those of a tag
+    /// by state or by node.
+    ///
+    /// No more than 100,000 jobs are looked at, the newest; [`Counted::more`] says whether there are others.
+    ///
+    /// ```
+    /// # use ratchet_core::page::JobFilter;
+    /// # use ratchet_core::{CountBy, JobState, StoreError, Tag};
+    /// # async fn count(client: ratchet_engine::Client, tag: Tag) -> Result<(), StoreError> {
+    /// let pending = JobFilter { states: vec![JobState::Pending], tag: Some(tag), ..JobFilter::default() };
+    /// for (priority, jobs) in client.count(&pending, &CountBy::Priority).await?.groups {
+    ///     println!("{jobs} of priority {priority}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn count(&self, filter: &JobFilter, by: &CountBy) -> Result<Counted, StoreError> {
+        match self.scoped(filter) {
+            Some(filter) => self.inner.store.count(&filter, by).await,
+            None => Ok(Counted::default()),
         }
     }
 
@@ -356,6 +384,20 @@ impl Client {
             return Ok(Vec::new());
         }
         self.inner.store.attempts(id).await
+    }
+
+    /// The last attempts of a job before that of a version, the last first, and how many are recorded in all; `limit` is 1 to
+    /// 1,000.
+    pub async fn last_attempts(
+        &self,
+        id: JobId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<LastAttempts, StoreError> {
+        if !self.may(Action::Read, id).await? {
+            return Ok(LastAttempts::default());
+        }
+        self.inner.store.last_attempts(id, before, limit).await
     }
 
     /// What happens to jobs from now on, as far as this process does it; also on a client that acts for somebody, whatever he

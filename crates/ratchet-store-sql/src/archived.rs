@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use ratchet_core::record::Timing;
+use ratchet_core::store::LastAttempts;
 use ratchet_core::{AttemptRecord, JobId, JobRecord, JsonText, SignalRecord, StoreError, Tag};
 
 use crate::conn::Conn;
@@ -99,6 +100,23 @@ pub async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<AttemptRecor
     }
     let Some(row) = conn.row(&ARCHIVED_ATTEMPTS, vec![id.into()]).await? else { return Ok(attempts) };
     Ok(row.fields().opt_parsed("attempts", serde_json::from_str)?.unwrap_or_default())
+}
+
+/// The last attempts of a job, archived or not, before that of a version.
+pub async fn last_attempts(
+    conn: &mut dyn Conn,
+    id: JobId,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<LastAttempts, StoreError> {
+    let last = query::last_attempts(conn, id, before, limit).await?;
+    if last.total > 0 {
+        return Ok(last);
+    }
+    let all = attempts(conn, id).await?;
+    let total = all.len() as u64;
+    let earlier = all.into_iter().rev().filter(|attempt| before.is_none_or(|before| attempt.version < before));
+    Ok(LastAttempts { items: earlier.take(limit).collect(), total })
 }
 
 const ARCHIVED_SIGNALS: Stmt = Stmt::shared(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ratchet_core::dead_letter::{HeldKey, has_failed};
 use ratchet_core::limits::check_retry_count;
-use ratchet_core::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
+use ratchet_core::page::{JobCursor, JobFilter, ListCursor, PAGE_LIMIT_MAX, Page};
 use ratchet_core::store::{LETTER_PAGES_MAX, RetriedAll};
 use ratchet_core::transition::{self, Event};
 use ratchet_core::{
@@ -16,11 +16,11 @@ use ratchet_core::{
 use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::control;
-use crate::listing::{asked_for, floor_of, narrow_columns};
+use crate::listing::{asked_for, narrow_columns, reach_of};
 use crate::query::check_limit;
 use crate::read::find;
 use crate::row::Row;
-use crate::shelf::{KEPT, asked, newest_first, within};
+use crate::shelf::{KEPT, asked, in_order, narrowed_by, within};
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::untold::untold;
@@ -38,9 +38,9 @@ macro_rules! letters {
              j.terminated_at AS terminated_at, (SELECT e.error_class FROM scheduler_job_execution e \
              WHERE e.job_id = j.job_id ORDER BY e.version DESC LIMIT 1) AS error_class FROM ",
             $from,
-            " AND (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.business_key = ?) \
-             AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) \
-             AND (? IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t WHERE t.tag = ? AND t.job_id = j.job_id)) \
+            " AND ",
+            narrowed_by!("j"),
+            " AND (? IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t WHERE t.tag = ? AND t.job_id = j.job_id)) \
              ORDER BY ",
             $order,
             " LIMIT ?"
@@ -55,7 +55,7 @@ const LETTERS: Stmt = Stmt::shared(
 .postgres(letters!(
     asked!("text"),
     concat!("scheduler_job j WHERE ", within!("j", "terminal_status")),
-    newest_first!("j", "terminal_status")
+    in_order!("j", "terminal_status", "DESC")
 ))
 // The order by primary key tempts it to read all jobs.
 .mysql(letters!(
@@ -75,10 +75,11 @@ pub async fn dead_letters(
     if !has_failed(filter) {
         return Ok(Page { items: Vec::new(), next: None });
     }
-    let (since, until) = filter.id_range(after);
+    let range = filter.id_range(after.map(ListCursor::from));
     let failed = Value::from(JobState::Failed);
-    let floor =
-        if asked_for(filter) > 0 { floor_of(conn, &KEPT.by_end, Some(&failed), since, until).await? } else { None };
+    let look = &KEPT.by_end.newest_first;
+    let floor = if asked_for(filter) > 0 { reach_of(conn, look, Some(&failed), range).await? } else { None };
+    let (since, until) = range;
     let tag = || Value::opt_text(filter.tag.as_ref().map(Tag::as_str));
     let mut values = vec![failed, until.into(), floor.unwrap_or(since).into()];
     values.extend(narrow_columns(filter));

@@ -12,7 +12,7 @@ use crate::conn::Conn;
 use crate::edges;
 use crate::queues::PAUSED;
 use crate::row::Row;
-use crate::shelf::{asked, newest_first, within};
+use crate::shelf::{asked, in_order, within};
 use crate::stmt::Stmt;
 use crate::value::Value;
 
@@ -142,7 +142,7 @@ const RECENT_ENDS: Stmt = Stmt::shared(
 .postgres(recent_ends!(
     asked!("text"),
     concat!("scheduler_job j WHERE ", within!("j", "terminal_status")),
-    newest_first!("j", "terminal_status")
+    in_order!("j", "terminal_status", "DESC")
 ))
 // It would rather read the newest jobs of any state.
 .mysql(recent_ends!(

@@ -44,6 +44,7 @@ pub mod cancel_children;
 pub mod claim;
 pub mod cluster;
 pub mod control;
+pub mod counting;
 pub mod dead_letters;
 pub mod edges;
 pub mod fire;
@@ -86,6 +87,7 @@ const STATEMENTS: &[&[Stmt]] = &[
     claim::STATEMENTS,
     cluster::STATEMENTS,
     control::STATEMENTS,
+    counting::STATEMENTS,
     dead_letters::STATEMENTS,
     edges::STATEMENTS,
     fire::STATEMENTS,

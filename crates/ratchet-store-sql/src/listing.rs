@@ -1,14 +1,15 @@
 //! Listing jobs, a page at a time, live and archived.
 
-use ratchet_core::page::{JobCursor, JobFilter, Page};
-use ratchet_core::{JobId, JobRecord, JobState, StoreError};
+use ratchet_core::page::{JobFilter, ListCursor, ListOrder, Page};
+use ratchet_core::{ErrorKind, InvalidInput, JobId, JobRecord, JobState, JobType, StoreError};
 
 use crate::archived::archived_of;
 use crate::conn::Conn;
 use crate::query::check_limit;
 use crate::read::record_of;
 use crate::row::Row;
-use crate::shelf::{ARCHIVE, KEPT, Shelf, Way};
+use crate::shelf::{ARCHIVE, KEPT, Look, Shelf, Way};
+use crate::stmt::Stmt;
 use crate::value::Value;
 
 /// Where a list asks for more than an index knows, so many jobs are looked at for one page; then it ends, however few it has. So it
@@ -17,41 +18,160 @@ const LOOKED_AT_MAX: usize = 10_000;
 /// As many, where each has to be looked up by its key.
 const LOOKED_UP_MAX: usize = 2_000;
 
-/// A page of jobs, newest first. It may be shorter than asked for and still have a next one: see `LOOKED_AT_MAX`.
-///
-/// Of both, the archive is read last: a job that is moved between the two reads is seen twice, and never missed.
+/// A page of jobs. It may be shorter than asked for and still have a next one: see `LOOKED_AT_MAX`.
 pub async fn list(
     conn: &mut dyn Conn,
     filter: &JobFilter,
-    after: Option<JobCursor>,
+    after: Option<ListCursor>,
     limit: usize,
-) -> Result<Page<JobRecord>, StoreError> {
+) -> Result<Page<JobRecord, ListCursor>, StoreError> {
     check_limit(limit)?;
+    let refused = |error: InvalidInput| StoreError::new(ErrorKind::Invalid, "listing jobs", error.to_string());
+    filter.check_cursor(after).map_err(refused)?;
+    let range = filter.id_range(after);
+    match filter.order {
+        ListOrder::Newest => {
+            Ok(in_direction(conn, filter, Direction::Down, range, limit).await?.map(ListCursor::newest))
+        }
+        ListOrder::Oldest => Ok(in_direction(conn, filter, Direction::Up, range, limit).await?.map(ListCursor::oldest)),
+        ListOrder::Priority => by_priority(conn, filter, after, limit).await,
+    }
+}
+
+/// From one priority to the next: there is no index for this order, which few ask for, and every job would pay for one.
+async fn by_priority(
+    conn: &mut dyn Conn,
+    filter: &JobFilter,
+    after: Option<ListCursor>,
+    limit: usize,
+) -> Result<Page<JobRecord, ListCursor>, StoreError> {
+    let mut items = Vec::new();
+    for priority in filter.priorities(after) {
+        let begin = after.filter(|cursor| cursor.priority() == Some(priority));
+        if items.len() == limit {
+            return Ok(Page { items, next: Some(ListCursor::before_priority(priority)) });
+        }
+        let level = JobFilter { priority: Some(priority), ..filter.clone() };
+        let left = limit - items.len();
+        let Run { jobs, next } = in_direction(conn, &level, Direction::Down, filter.id_range(begin), left).await?;
+        items.extend(jobs);
+        if let Some(last) = next {
+            return Ok(Page { items, next: Some(ListCursor::of_priority(priority, last)) });
+        }
+    }
+    Ok(Page { items, next: None })
+}
+
+/// Which way a list goes through the ids.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// From the newest job to the oldest.
+    Down,
+    Up,
+}
+
+impl Direction {
+    const fn look(self, way: &'static Way) -> &'static Look {
+        match self {
+            Self::Down => &way.newest_first,
+            Self::Up => &way.oldest_first,
+        }
+    }
+
+    /// The part of a range that lies not behind this job.
+    fn before(self, (since, until): (JobId, JobId), last: JobId) -> (JobId, JobId) {
+        match self {
+            Self::Down => (since.max(last), until),
+            Self::Up => (since, until.min(last.following())),
+        }
+    }
+
+    /// Whichever comes first.
+    fn first(self, one: JobId, other: JobId) -> JobId {
+        match self {
+            Self::Down => one.max(other),
+            Self::Up => one.min(other),
+        }
+    }
+
+    fn sort(self, jobs: &mut [JobRecord]) {
+        match self {
+            Self::Down => jobs.sort_by_key(|job| std::cmp::Reverse(job.id)),
+            Self::Up => jobs.sort_by_key(|job| job.id),
+        }
+    }
+}
+
+/// Jobs in a row, and the last that was looked at, if there may be more.
+struct Run {
+    jobs: Vec<JobRecord>,
+    next: Option<JobId>,
+}
+
+impl Run {
+    fn map(self, cursor: impl FnOnce(JobId) -> ListCursor) -> Page<JobRecord, ListCursor> {
+        Page { items: self.jobs, next: self.next.map(cursor) }
+    }
+}
+
+/// Of both, the archive is read last: a job that is moved between the two reads is seen twice, and never missed.
+async fn in_direction(
+    conn: &mut dyn Conn,
+    filter: &JobFilter,
+    direction: Direction,
+    range: (JobId, JobId),
+    limit: usize,
+) -> Result<Run, StoreError> {
     let mut jobs = Vec::new();
-    let mut floor = None;
+    let mut reach = None;
     if filter.archive.has_live() {
-        let rows = rows(conn, &KEPT, filter, after, limit, &mut floor).await?;
+        let rows = rows(conn, &KEPT, filter, direction, range, limit, &mut reach).await?;
         jobs.extend(rows.iter().map(record_of).collect::<Result<Vec<_>, _>>()?);
     }
     if filter.archive.has_archived() {
-        let rows = rows(conn, &ARCHIVE, filter, after, limit, &mut floor).await?;
+        let rows = rows(conn, &ARCHIVE, filter, direction, range, limit, &mut reach).await?;
         jobs.extend(rows.iter().map(archived_of).collect::<Result<Vec<_>, _>>()?);
     }
     // Stable: of a job that was seen twice the first stays, which is the one that was not archived yet.
-    jobs.sort_by_key(|job| std::cmp::Reverse(job.id));
+    direction.sort(&mut jobs);
     jobs.dedup_by_key(|job| job.id);
-    // Below it not everything was looked at.
-    jobs.retain(|job| floor.is_none_or(|floor| job.id >= floor));
+    // Behind it not everything was looked at.
+    jobs.retain(|job| reach.is_none_or(|reach| direction.first(job.id, reach) == job.id));
     let more = jobs.len() > limit;
     jobs.truncate(limit);
-    let next = if more { jobs.last().map(|job| job.id) } else { floor };
-    Ok(Page { items: jobs, next: next.map(JobCursor) })
+    let next = if more { jobs.last().map(|job| job.id) } else { reach };
+    Ok(Run { jobs, next })
+}
+
+/// Rows enough for a page. Where it is long until there are enough, `reach` comes nearer: the last job that was looked at.
+async fn rows(
+    conn: &mut dyn Conn,
+    shelf: &'static Shelf,
+    filter: &JobFilter,
+    direction: Direction,
+    range: (JobId, JobId),
+    limit: usize,
+    reach: &mut Option<JobId>,
+) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    for Walk { way, lead, narrowed } in walks(shelf, filter) {
+        let look = direction.look(way);
+        let last = if narrowed { reach_of(conn, look, lead.as_ref(), range).await? } else { None };
+        let part = last.map_or(range, |last| direction.before(range, last));
+        *reach = match (last, *reach) {
+            (Some(one), Some(other)) => Some(direction.first(one, other)),
+            (one, other) => one.or(other),
+        };
+        // One more than asked for tells whether there is a next page.
+        rows.append(&mut read(conn, &look.list, lead, part, filter, limit + 1).await?);
+    }
+    Ok(rows)
 }
 
 /// A way into the jobs, and what is asked of it.
-struct Walk {
-    way: &'static Way,
-    lead: Option<Value>,
+pub(crate) struct Walk {
+    pub(crate) way: &'static Way,
+    pub(crate) lead: Option<Value>,
     /// Whether more is asked for than the index knows, so that it may be long before there are jobs enough for a page.
     narrowed: bool,
 }
@@ -63,7 +183,7 @@ impl Walk {
 }
 
 /// The ways that together lead to all jobs of a filter: by the narrowest index, or one by each state.
-fn walks(shelf: &'static Shelf, filter: &JobFilter) -> Vec<Walk> {
+pub(crate) fn walks(shelf: &'static Shelf, filter: &JobFilter) -> Vec<Walk> {
     let asked = asked_for(filter);
     let narrowed = asked > 1 || !filter.states.is_empty();
     match (&filter.tag, &filter.business_key, &filter.parent, &filter.principal) {
@@ -85,11 +205,19 @@ fn walks(shelf: &'static Shelf, filter: &JobFilter) -> Vec<Walk> {
     by_end.chain(live).collect()
 }
 
-/// How much a filter asks for, beside states and times.
+/// How much a filter asks for, beside states and the times at which jobs were made.
 pub(crate) fn asked_for(filter: &JobFilter) -> usize {
-    let JobFilter { kind, queue, tag, business_key, parent, principal, .. } = filter;
-    let asked =
-        [kind.is_some(), queue.is_some(), tag.is_some(), business_key.is_some(), parent.is_some(), principal.is_some()];
+    let asked = [
+        filter.kind.is_some(),
+        filter.queue.is_some(),
+        filter.tag.is_some(),
+        filter.business_key.is_some(),
+        filter.parent.is_some(),
+        filter.principal.is_some(),
+        filter.priority.is_some(),
+        filter.job_type.is_some(),
+        filter.ended_from.is_some() || filter.ended_until.is_some(),
+    ];
     asked.into_iter().filter(|asked| *asked).count()
 }
 
@@ -98,56 +226,57 @@ fn states(filter: &JobFilter) -> impl Iterator<Item = JobState> + Clone {
     JobState::ALL.into_iter().filter(|state| filter.states.is_empty() || filter.states.contains(state))
 }
 
-/// Rows enough for a page. Where it is long until there are enough, `floor` rises to the last job that was looked at.
-async fn rows(
+/// The last of the jobs that are looked at together; `None` if there are fewer, or never many.
+pub(crate) async fn reach_of(
     conn: &mut dyn Conn,
-    shelf: &'static Shelf,
-    filter: &JobFilter,
-    after: Option<JobCursor>,
-    limit: usize,
-    floor: &mut Option<JobId>,
-) -> Result<Vec<Row>, StoreError> {
-    let (since, until) = filter.id_range(after);
-    let mut rows = Vec::new();
-    for Walk { way, lead, narrowed } in walks(shelf, filter) {
-        let low = if narrowed { floor_of(conn, way, lead.as_ref(), since, until).await? } else { None };
-        *floor = low.max(*floor);
-        let mut values: Vec<Value> = lead.into_iter().collect();
-        values.extend([until.into(), low.unwrap_or(since).into()]);
-        // All states fit in one list; it is padded by hand because values follow it.
-        values.extend(states(filter).cycle().take(LIST_STATES).map(Value::from));
-        values.extend(narrow_columns(filter));
-        // One more than asked for tells whether there is a next page.
-        values.push(Value::count(limit + 1));
-        let text = conn.texts().render(&way.list, LIST_STATES);
-        rows.append(&mut conn.fetch(way.list.doing(), text, values).await?);
-    }
-    Ok(rows)
+    look: &Look,
+    lead: Option<&Value>,
+    (since, until): (JobId, JobId),
+) -> Result<Option<JobId>, StoreError> {
+    let Some(reach) = &look.reach else { return Ok(None) };
+    let mut values: Vec<Value> = lead.cloned().into_iter().collect();
+    values.extend([until.into(), since.into(), Value::count(together(lead) - 1)]);
+    conn.row(reach, values).await?.map(|row| row.fields().job_id("job_id")).transpose()
 }
 
-/// The last of the jobs that are looked at for one page; `None` if there are fewer, or never many.
-pub(crate) async fn floor_of(
+/// How many jobs are looked at together.
+pub(crate) const fn together(lead: Option<&Value>) -> usize {
+    if lead.is_some() { LOOKED_UP_MAX } else { LOOKED_AT_MAX }
+}
+
+/// The rows of a list or a count.
+pub(crate) async fn read(
     conn: &mut dyn Conn,
-    way: &Way,
-    lead: Option<&Value>,
-    since: JobId,
-    until: JobId,
-) -> Result<Option<JobId>, StoreError> {
-    let Some(floor) = &way.floor else { return Ok(None) };
-    let most = if lead.is_some() { LOOKED_UP_MAX } else { LOOKED_AT_MAX };
-    let mut values: Vec<Value> = lead.cloned().into_iter().collect();
-    values.extend([until.into(), since.into(), Value::count(most - 1)]);
-    conn.row(floor, values).await?.map(|row| row.fields().job_id("job_id")).transpose()
+    stmt: &Stmt,
+    lead: Option<Value>,
+    (since, until): (JobId, JobId),
+    filter: &JobFilter,
+    limit: usize,
+) -> Result<Vec<Row>, StoreError> {
+    let mut values: Vec<Value> = lead.into_iter().collect();
+    values.extend([until.into(), since.into()]);
+    // All states fit in one list; it is padded by hand because values follow it.
+    values.extend(states(filter).cycle().take(LIST_STATES).map(Value::from));
+    values.extend(narrow_columns(filter));
+    values.push(Value::count(limit));
+    let text = conn.texts().render(stmt, LIST_STATES);
+    conn.fetch(stmt.doing(), text, values).await
 }
 
 const LIST_STATES: usize = JobState::ALL.len().next_power_of_two();
 
-/// The values of what narrows by columns: kind, queue, business key, parent and principal, each twice.
-pub(crate) fn narrow_columns(filter: &JobFilter) -> [Value; 10] {
-    let kind = || Value::opt_text(filter.kind.as_ref().map(AsRef::as_ref));
-    let queue = || Value::opt_text(filter.queue.as_ref().map(AsRef::as_ref));
-    let key = || Value::opt_text(filter.business_key.as_ref().map(AsRef::as_ref));
-    let parent = || Value::Id(filter.parent.map(|id| id.0));
-    let principal = || Value::opt_text(filter.principal.as_ref().map(AsRef::as_ref));
-    [kind(), kind(), queue(), queue(), key(), key(), parent(), parent(), principal(), principal()]
+/// The values of what narrows by columns, each twice, in the order of `narrowed_by`.
+pub(crate) fn narrow_columns(filter: &JobFilter) -> impl Iterator<Item = Value> {
+    let values = [
+        Value::opt_text(filter.kind.as_ref().map(AsRef::as_ref)),
+        Value::opt_text(filter.queue.as_ref().map(AsRef::as_ref)),
+        Value::Int(filter.priority.map(|priority| priority.level().into())),
+        Value::opt_text(filter.job_type.map(JobType::as_str)),
+        Value::opt_text(filter.business_key.as_ref().map(AsRef::as_ref)),
+        Value::Id(filter.parent.map(|id| id.0)),
+        Value::opt_text(filter.principal.as_ref().map(AsRef::as_ref)),
+        Value::opt_time(filter.ended_from),
+        Value::opt_time(filter.ended_until),
+    ];
+    values.into_iter().flat_map(|value| [value.clone(), value])
 }

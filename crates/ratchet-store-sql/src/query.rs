@@ -3,7 +3,7 @@
 use ratchet_core::flow::{Workflow, WorkflowStep};
 use ratchet_core::page::{JobCursor, PAGE_LIMIT_MAX, Page};
 use ratchet_core::record::Timing;
-use ratchet_core::store::StateCounts;
+use ratchet_core::store::{LastAttempts, StateCounts};
 use ratchet_core::{
     AttemptRecord, AttemptStatus, ErrorKind, InvalidInput, JobId, JobState, Kind, Principal, StepName, StoreError,
 };
@@ -15,7 +15,8 @@ use crate::stmt::Stmt;
 use crate::value::Value;
 use uuid::Uuid;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[COUNT_LIVE, COUNT_TERMINAL, COUNT_OF, ATTEMPTS, ALERT_COUNT, STEPS, WORKFLOWS];
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[COUNT_LIVE, COUNT_TERMINAL, COUNT_OF, ATTEMPTS, LAST_ATTEMPTS, COUNT_ATTEMPTS, ALERT_COUNT, STEPS, WORKFLOWS];
 
 const COUNT_LIVE: Stmt = Stmt::shared(
     "counting live jobs",
@@ -54,15 +55,50 @@ fn count_of(row: &Row) -> Result<(JobState, u64), StoreError> {
     Ok((fields.state("state")?, fields.number("jobs")?))
 }
 
+macro_rules! attempt_columns {
+    () => {
+        "job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class, \
+         error_message"
+    };
+}
+
 const ATTEMPTS: Stmt = Stmt::shared(
     "reading the attempts of a job",
-    "SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class, \
-     error_message FROM scheduler_job_execution WHERE job_id = ? ORDER BY version",
+    concat!("SELECT ", attempt_columns!(), " FROM scheduler_job_execution WHERE job_id = ? ORDER BY version"),
 );
 
 /// The attempts of a job, the first first.
 pub(crate) async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
     conn.rows(&ATTEMPTS, vec![id.into()]).await?.iter().map(attempt_of).collect()
+}
+
+const LAST_ATTEMPTS: Stmt = Stmt::shared(
+    "reading the last attempts of a job",
+    concat!(
+        "SELECT ",
+        attempt_columns!(),
+        " FROM scheduler_job_execution WHERE job_id = ? AND version < ? ORDER BY version DESC LIMIT ?"
+    ),
+);
+
+const COUNT_ATTEMPTS: Stmt = Stmt::shared(
+    "counting the attempts of a job",
+    "SELECT COUNT(*) AS attempts FROM scheduler_job_execution WHERE job_id = ?",
+);
+
+/// The last attempts of a job before that of a version.
+pub(crate) async fn last_attempts(
+    conn: &mut dyn Conn,
+    id: JobId,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<LastAttempts, StoreError> {
+    check_limit(limit)?;
+    let count = conn.row(&COUNT_ATTEMPTS, vec![id.into()]).await?;
+    let total = count.map_or(Ok(0), |row| row.fields().number("attempts"))?;
+    let values = vec![id.into(), Value::count(before.unwrap_or(u64::MAX)), Value::count(limit)];
+    let rows = conn.rows(&LAST_ATTEMPTS, values).await?;
+    Ok(LastAttempts { items: rows.iter().map(attempt_of).collect::<Result<_, _>>()?, total })
 }
 
 /// The record of a row of an attempt's columns.

@@ -14,7 +14,7 @@ macro_rules! implement_store {
             use $crate::__private::core::flow::{Edge, Workflow};
             use $crate::__private::core::insight::{LaneRange, RecentEnd};
             use $crate::__private::core::node::{NodeRecord, NodeRegistration, QueueRecord};
-            use $crate::__private::core::page::{JobCursor, JobFilter, Page};
+            use $crate::__private::core::page::{JobCursor, JobFilter, ListCursor, Page};
             use $crate::__private::core::recurring::{
                 ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord,
             };
@@ -22,20 +22,20 @@ macro_rules! implement_store {
             use $crate::__private::core::store::{
                 ArchiveRequest, ArchiveStore, Archived, BatchStore, BreakerStore, CanceledChildren, ClusterStore,
                 ControlStore, DeadLetterStore, Declared, Delivered, Expired, Fired, InsightStore, JobLogStore,
-                JobStore, Orphans, Progress, PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore, RecurringStore,
-                Replacement, ResourceStore, RetriedAll, Running, SignalStore, StateCounts, SubmitOutcome, SubmitUnit,
-                Submitted, Swept, Transitioned, Turn, TurnStore, WaitingLane,
+                JobStore, LastAttempts, Orphans, Progress, PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore,
+                RecurringStore, Replacement, ResourceStore, RetriedAll, Running, SignalStore, StateCounts,
+                SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned, Turn, TurnStore, WaitingLane,
             };
             use $crate::__private::core::{
-                AttemptRecord, Batch, BreakerOrder, BusinessKey, ClaimRequest, DeadLetter, DeadLetterFilter, ErrorKind,
-                Fence, Followed, IdempotencyKey, JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace,
-                NewJob, NodeId, Principal, QueueName, ResourceLimit, ResourceName, ResourceRecord, ServiceName,
-                Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
+                AttemptRecord, Batch, BreakerOrder, BusinessKey, ClaimRequest, CountBy, Counted, DeadLetter,
+                DeadLetterFilter, ErrorKind, Fence, Followed, IdempotencyKey, JobId, JobRecord, JobState, LogFilter,
+                LogLine, LogPage, LogPlace, NewJob, NodeId, Principal, QueueName, ResourceLimit, ResourceName,
+                ResourceRecord, ServiceName, Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
             };
             use $crate::{
                 Intent, Transact as _, archive, archived, batches, breakers, cancel_children, cluster, control,
-                dead_letters, edges, fire, insight, job_log, lease, leave, listing, next_due, purge, query, queues,
-                read, recurring, resources, signals, submit, submit_plain, turn, work,
+                counting, dead_letters, edges, fire, insight, job_log, lease, leave, listing, next_due, purge, query,
+                queues, read, recurring, resources, signals, submit, submit_plain, turn, work,
             };
 
             #[async_trait]
@@ -498,12 +498,18 @@ macro_rules! implement_store {
                 async fn list(
                     &self,
                     filter: &JobFilter,
-                    after: Option<JobCursor>,
+                    after: Option<ListCursor>,
                     limit: usize,
-                ) -> Result<Page<JobRecord>, StoreError> {
+                ) -> Result<Page<JobRecord, ListCursor>, StoreError> {
                     let filter = Arc::new(filter.clone());
                     let list = work!([filter], |conn| listing::list(conn, &filter, after, limit));
                     self.transact(Intent::Read, list).await
+                }
+
+                async fn count(&self, filter: &JobFilter, by: &CountBy) -> Result<Counted, StoreError> {
+                    let asked = Arc::new((filter.clone(), by.clone()));
+                    let count = work!([asked], |conn| counting::count(conn, &asked.0, &asked.1));
+                    self.transact(Intent::Read, count).await
                 }
 
                 async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
@@ -518,6 +524,16 @@ macro_rules! implement_store {
 
                 async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
                     self.transact(Intent::Read, work!([], |conn| archived::attempts(conn, id))).await
+                }
+
+                async fn last_attempts(
+                    &self,
+                    id: JobId,
+                    before: Option<u64>,
+                    limit: usize,
+                ) -> Result<LastAttempts, StoreError> {
+                    let read = work!([], |conn| archived::last_attempts(conn, id, before, limit));
+                    self.transact(Intent::Read, read).await
                 }
 
                 async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {

@@ -304,6 +304,8 @@ pub use ratchet_core::AttemptRecord;
 pub use ratchet_core::AttemptStatus;
 pub use ratchet_core::Backoff;
 pub use ratchet_core::BusinessKey;
+pub use ratchet_core::CountBy;
+pub use ratchet_core::Counted;
 pub use ratchet_core::ErrorKind;
 pub use ratchet_core::IdempotencyKey;
 pub use ratchet_core::InvalidInput;
@@ -333,11 +335,14 @@ pub use ratchet_core::node::NodeVitals;
 pub use ratchet_core::node::QueueRecord;
 pub use ratchet_core::page::JobCursor;
 pub use ratchet_core::page::JobFilter;
+pub use ratchet_core::page::ListCursor;
+pub use ratchet_core::page::ListOrder;
 pub use ratchet_core::page::Page;
 pub use ratchet_core::record::Timing;
 pub use ratchet_core::service::NodeServices;
 pub use ratchet_core::service::ServiceStand;
 pub use ratchet_core::service::ServiceVitals;
+pub use ratchet_core::store::LastAttempts;
 
 // Stores.
 pub use address::open_store;

@@ -41,7 +41,7 @@ const OWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("ratchet-chaos", &["ratchet", "ratchet-core", "ratchet-testdb"]),
-    ("ratchet-testdb", &["ratchet-core"]),
+    ("ratchet-testdb", &["ratchet-core", "ratchet-store-sql"]),
     ("xtask", &["ratchet-core", "ratchet-testdb"]),
 ];
 

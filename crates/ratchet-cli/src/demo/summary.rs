@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ratchet::{Client, JobCursor, JobFilter, JobId, JobRecord, JobState, StoreError, Tag};
+use ratchet::{Client, JobFilter, JobId, JobRecord, JobState, StoreError, Tag};
 use serde::Serialize;
 
 use crate::counts::counted;
@@ -38,7 +38,7 @@ struct Row {
 pub(super) async fn gather(client: &Client, tag: &Tag, took: Duration) -> Result<Summary, StoreError> {
     let filter = JobFilter { tag: Some(tag.clone()), ..JobFilter::default() };
     let mut groups: BTreeMap<(String, JobState), Vec<JobRecord>> = BTreeMap::new();
-    let mut after: Option<JobCursor> = None;
+    let mut after = None;
     loop {
         let page = client.list(&filter, after, 500).await?;
         for job in page.items {

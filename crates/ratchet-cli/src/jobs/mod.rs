@@ -1,5 +1,6 @@
 //! `ratchet jobs`
 
+mod count;
 mod explain;
 mod list;
 mod logs;
@@ -18,8 +19,10 @@ use steer::{Ids, Verb};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// List jobs, newest first
+    /// List jobs, newest first unless --order says otherwise
     List(list::Filter),
+    /// Count jobs, by their state or by what else they have in common
+    Count(count::Counting),
     /// Show one job with its attempts
     Show(show::Which),
     /// Say why a job does not run now, and when it will
@@ -41,6 +44,7 @@ pub(crate) enum Command {
 pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
     match command {
         Command::List(filter) => list::run(session, filter).await,
+        Command::Count(counting) => count::run(session, counting).await,
         Command::Show(which) => show::run(session, which).await,
         Command::Explain(which) => explain::run(session, which).await,
         Command::Logs(which) => logs::run(session, which).await,

@@ -1,7 +1,9 @@
 //! What narrows lists of jobs and of dead letters.
 
 use clap::Args;
-use ratchet::{BusinessKey, InvalidInput, JobFilter, JobId, Kind, Principal, QueueName, Tag, Timestamp};
+use ratchet::{
+    BusinessKey, InvalidInput, JobFilter, JobId, JobType, Kind, Principal, Priority, QueueName, Tag, Timestamp,
+};
 
 use crate::queues::queue_name;
 
@@ -26,18 +28,43 @@ pub(crate) struct Narrow {
     /// Only submitted for this principal
     #[arg(long, value_name = "NAME", value_parser = principal)]
     principal: Option<Principal>,
+    /// Only of this priority: lowest, low, normal, high, critical
+    #[arg(long)]
+    priority: Option<Priority>,
+    /// Only that came to be so, such as `single`, `callback`, `batch_child`, `recurring`
+    #[arg(long = "type", value_name = "TYPE", value_parser = job_type)]
+    job_type: Option<JobType>,
     /// Only made at this time or later, such as 2026-01-31T08:00:00Z
     #[arg(long, value_name = "TIME")]
     made_from: Option<Timestamp>,
     /// Only made before this time
     #[arg(long, value_name = "TIME")]
     made_until: Option<Timestamp>,
+    /// Only ended at this time or later
+    #[arg(long, value_name = "TIME")]
+    ended_from: Option<Timestamp>,
+    /// Only ended before this time
+    #[arg(long, value_name = "TIME")]
+    ended_until: Option<Timestamp>,
 }
 
 impl Narrow {
     pub(crate) fn into_filter(self) -> JobFilter {
-        let Self { kind, queue, tag, business_key, parent, principal, made_from, made_until } = self;
-        JobFilter { kind, queue, tag, business_key, parent, principal, made_from, made_until, ..JobFilter::default() }
+        JobFilter {
+            kind: self.kind,
+            queue: self.queue,
+            tag: self.tag,
+            business_key: self.business_key,
+            parent: self.parent,
+            principal: self.principal,
+            priority: self.priority,
+            job_type: self.job_type,
+            made_from: self.made_from,
+            made_until: self.made_until,
+            ended_from: self.ended_from,
+            ended_until: self.ended_until,
+            ..JobFilter::default()
+        }
     }
 }
 
@@ -51,6 +78,10 @@ fn tag(text: &str) -> Result<Tag, InvalidInput> {
 
 fn business_key(text: &str) -> Result<BusinessKey, InvalidInput> {
     BusinessKey::new(text)
+}
+
+fn job_type(text: &str) -> Result<JobType, InvalidInput> {
+    text.to_ascii_uppercase().parse()
 }
 
 fn principal(text: &str) -> Result<Principal, InvalidInput> {

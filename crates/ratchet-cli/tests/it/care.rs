@@ -27,6 +27,9 @@ async fn archived_jobs_are_listed_and_shown_and_purged() {
     let id = place.failed_job("order-1").await;
     place.ratchet(&["archive", "run", "--older-than", "0s", "--state", "pending"]).expect(2, &["are live"]);
     place.ratchet(&["archive", "run", "--older-than", "0s", "--state", "succeeded"]).expect(0, &["archived 0 jobs"]);
+    for (age, count) in [("0s", "would archive 1 job\n"), ("1h", "would archive 0 jobs")] {
+        place.ratchet(&["archive", "run", "--dry-run", "--older-than", age]).expect(0, &[count]);
+    }
     place.ratchet(&["archive", "run", "--older-than", "0s"]).expect(0, &["archived 1 job\n"]);
     place.ratchet(&["jobs", "list"]).expect(0, &["No jobs."]);
     for scope in ["--archived", "--with-archived"] {

@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use ratchet::Priority;
+
 use crate::support::{Place, broken, idle, no_id};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,6 +41,66 @@ async fn filters_narrow_and_combine() {
     check(&["--state", "failed"], 0);
     check(&["--state", "pending", "--queue", "reports", "--tag", "monthly"], 1);
     check(&["--queue", "reports", "--business-key", "order-7"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_has_the_order_that_is_asked_for() {
+    let place = Place::migrated().await;
+    let client = place.client().await;
+    let mut ids = Vec::new();
+    for priority in [Priority::Low, Priority::High, Priority::Low] {
+        let handle = client.enqueue(idle(1)).priority(priority).submit().await.unwrap();
+        ids.push(handle.id().to_string());
+    }
+    let [first, second, third] = &ids[..] else { panic!("three") };
+    for (order, expected) in
+        [("newest", [third, second, first]), ("oldest", [first, second, third]), ("priority", [second, third, first])]
+    {
+        let (mut seen, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let mut args = vec!["jobs", "list", "--limit", "1", "--order", order];
+            args.extend(after.as_deref().map(|after| ["--after", after]).into_iter().flatten());
+            let page = place.json(&args);
+            seen.extend(page["items"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()));
+            match page["next"].as_str() {
+                Some(next) => after = Some(next.to_owned()),
+                None => break,
+            }
+        }
+        assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "{order}");
+    }
+    let mixed = ["jobs", "list", "--order", "oldest", "--after", first];
+    place.ratchet(&mixed).expect(1, &["`after` is of a list in the order \"newest\"", "begin with the first page"]);
+    place.ratchet(&["jobs", "list", "--order", "size"]).expect(2, &["use newest, oldest or priority"]);
+    place.ratchet(&["jobs", "list", "--after", "x"]).expect(2, &["the last line of a page"]);
+    for (filter, expected) in [
+        (["--priority", "high"], 1),
+        (["--type", "single"], 3),
+        (["--type", "callback"], 0),
+        (["--made-until", "2020-01-01T00:00:00Z"], 0),
+        (["--made-from", "2020-01-01T00:00:00Z"], 3),
+        (["--ended-from", "2020-01-01T00:00:00Z"], 0),
+    ] {
+        let found = place.json(&[&["jobs", "count"], &filter[..]].concat());
+        assert_eq!(found["jobs"], expected, "{filter:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_counted_by_what_is_asked_for() {
+    let place = Place::migrated().await;
+    place.ratchet(&["jobs", "count"]).expect(0, &["No jobs."]);
+    let client = place.client().await;
+    for tenant in ["acme", "acme", "zenith"] {
+        client.enqueue(idle(1)).param("tenant.id", tenant).submit().await.unwrap();
+    }
+    place.failed_job("order-1").await;
+    place.ratchet(&["jobs", "count"]).expect(0, &["JOBS", "3", "PENDING", "1", "FAILED", "4 jobs"]);
+    let by = |by: &str| place.json(&["jobs", "count", "--by", by])["groups"].clone();
+    assert_eq!(by("kind"), serde_json::json!({"test.idle": 3, "test.broken": 1}));
+    assert_eq!(by("param:tenant.id"), serde_json::json!({"acme": 2, "zenith": 1}));
+    assert_eq!(by("node").as_object().unwrap().len(), 1, "those that never ran are in no group");
+    place.ratchet(&["jobs", "count", "--by", "colour"]).expect(2, &["use state, kind, queue"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

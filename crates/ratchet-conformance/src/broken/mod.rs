@@ -274,6 +274,10 @@ flaws! {
     ListsOldestFirst,
     /// Lists all jobs whatever the filter.
     IgnoresFilters,
+    /// Lists newest first, whatever the order is that was asked for.
+    IgnoresOrder,
+    /// Begins anew if a cursor comes from a list in another order.
+    TakesAnyCursor,
     /// Lists a job once for each of its tags.
     ListsPerTag,
     /// Begins every page at the start.

@@ -1,10 +1,10 @@
 use async_trait::async_trait;
 use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::QueueRecord;
-use ratchet_core::page::{ArchiveScope, JobCursor, JobFilter, Page};
+use ratchet_core::page::{ArchiveScope, JobCursor, JobFilter, ListCursor, ListOrder, Page};
 use ratchet_core::record::{AttemptRecord, JobRecord, Timing};
-use ratchet_core::store::{QueryStore, QueueStore, StateCounts};
-use ratchet_core::{AttemptStatus, JobId, JobState, NodeId, Principal, QueueName, StoreError};
+use ratchet_core::store::{LastAttempts, QueryStore, QueueStore, StateCounts};
+use ratchet_core::{AttemptStatus, CountBy, Counted, JobId, JobState, NodeId, Principal, QueueName, StoreError};
 
 use super::{BrokenStore, Flaw, mangled};
 
@@ -13,12 +13,17 @@ impl QueryStore for BrokenStore {
     async fn list(
         &self,
         filter: &JobFilter,
-        after: Option<JobCursor>,
+        after: Option<ListCursor>,
         limit: usize,
-    ) -> Result<Page<JobRecord>, StoreError> {
+    ) -> Result<Page<JobRecord, ListCursor>, StoreError> {
         let (mut filter, mut after, mut limit) = (filter.clone(), after, limit);
         match self.flaw {
-            Flaw::IgnoresFilters => filter = JobFilter { archive: filter.archive, ..JobFilter::default() },
+            Flaw::IgnoresFilters => filter = unfiltered(&filter),
+            Flaw::IgnoresOrder => {
+                filter.order = ListOrder::Newest;
+                after = after.map(|cursor| ListCursor::newest(cursor.last()));
+            }
+            Flaw::TakesAnyCursor if filter.check_cursor(after).is_err() => after = None,
             Flaw::MixesArchive => filter.archive = ArchiveScope::Both,
             Flaw::HidesArchive => filter.archive = ArchiveScope::Live,
             Flaw::ForgetsCursor => after = None,
@@ -32,10 +37,28 @@ impl QueryStore for BrokenStore {
                 page.items =
                     page.items.into_iter().flat_map(|job| vec![job.clone(); job.spec.tags.len().max(1)]).collect();
             }
-            Flaw::AlwaysMore if page.items.len() == limit => page.next = page.items.last().map(|job| JobCursor(job.id)),
+            Flaw::AlwaysMore if page.items.len() == limit => {
+                page.next = page.items.last().map(|job| ListCursor::newest(job.id));
+            }
             _ => {}
         }
         Ok(page)
+    }
+
+    async fn count(&self, filter: &JobFilter, by: &CountBy) -> Result<Counted, StoreError> {
+        let mut filter = filter.clone();
+        match self.flaw {
+            Flaw::IgnoresFilters => filter = unfiltered(&filter),
+            Flaw::MixesArchive => filter.archive = ArchiveScope::Both,
+            Flaw::HidesArchive => filter.archive = ArchiveScope::Live,
+            _ => {}
+        }
+        let mut counted = self.inner.count(&filter, by).await?;
+        if self.has(Flaw::CountsNothing) {
+            let in_none = counted.jobs - counted.groups.values().sum::<u64>();
+            counted.groups.insert(String::new(), in_none);
+        }
+        Ok(counted)
     }
 
     async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
@@ -80,6 +103,18 @@ impl QueryStore for BrokenStore {
         Ok(attempts)
     }
 
+    async fn last_attempts(&self, id: JobId, before: Option<u64>, limit: usize) -> Result<LastAttempts, StoreError> {
+        let before = before.filter(|_| !self.has(Flaw::ForgetsCursor));
+        let limit = if self.has(Flaw::AnyLimit) { limit.clamp(1, 1_000) } else { limit };
+        let mut last = self.inner.last_attempts(id, before, limit).await?;
+        match self.flaw {
+            Flaw::ListsOldestFirst => last.items.reverse(),
+            Flaw::ForgetsArchivedHistory if self.is_archived(id).await => last = LastAttempts::default(),
+            _ => {}
+        }
+        Ok(last)
+    }
+
     async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
         self.inner.workflow(id).await
     }
@@ -100,6 +135,10 @@ impl QueryStore for BrokenStore {
             _ => count,
         })
     }
+}
+
+fn unfiltered(filter: &JobFilter) -> JobFilter {
+    JobFilter { archive: filter.archive, order: filter.order, ..JobFilter::default() }
 }
 
 impl BrokenStore {

@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::flow::Flow;
 use crate::id::JobId;
 use crate::limits::check_retry_count;
-use crate::page::{JobCursor, JobFilter, Page};
+use crate::page::{JobCursor, JobFilter, ListCursor, Page};
 use crate::record::JobRecord;
 use crate::state::JobState;
 use crate::store::{DeadLetterStore, LETTERS_LOOKED_AT_MAX, RetriedAll};
@@ -77,6 +77,7 @@ impl Tables {
         if !has_failed(filter) {
             return Vec::new();
         }
+        let after = after.map(ListCursor::from);
         let failed = self.jobs.values().rev().filter(|job| job.state == JobState::Failed);
         failed.filter(|job| passes(filter, after, job)).filter_map(|job| self.letter(job)).take(limit).collect()
     }

@@ -1,34 +1,63 @@
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 
-use super::MemoryStore;
+use super::{MemoryStore, Tables};
+use crate::count::{COUNTED_MAX, CountBy, Counted};
 use crate::error::{ErrorKind, StoreError};
 use crate::flow::{Edge, Workflow, WorkflowStep};
 use crate::id::JobId;
 use crate::name::Principal;
-use crate::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
+use crate::page::{JobCursor, JobFilter, ListCursor, ListOrder, PAGE_LIMIT_MAX, Page};
 use crate::record::{AttemptRecord, JobRecord};
-use crate::store::{QueryStore, StateCounts};
+use crate::store::{LastAttempts, QueryStore, StateCounts};
 
 #[async_trait]
 impl QueryStore for MemoryStore {
     async fn list(
         &self,
         filter: &JobFilter,
-        after: Option<JobCursor>,
+        after: Option<ListCursor>,
         limit: usize,
-    ) -> Result<Page<JobRecord>, StoreError> {
+    ) -> Result<Page<JobRecord, ListCursor>, StoreError> {
         check_limit(limit)?;
+        filter
+            .check_cursor(after)
+            .map_err(|refused| StoreError::new(ErrorKind::Invalid, "list jobs", refused.to_string()))?;
         let (tables, _) = self.open();
-        let live = tables.jobs.values().filter(|_| filter.archive.has_live());
-        let archived = tables.archive.values().map(|one| &one.job).filter(|_| filter.archive.has_archived());
-        let mut found: Vec<&JobRecord> = live.chain(archived).filter(|job| passes(filter, after, job)).collect();
-        found.sort_unstable_by_key(|job| std::cmp::Reverse(job.id));
+        // In the order of priorities those before the cursor are known by more than their ids.
+        let begin = after.filter(|cursor| cursor.priority().is_none());
+        let mut found: Vec<&JobRecord> = tables.all(filter).filter(|job| passes(filter, begin, job)).collect();
+        let urgency = |job: &JobRecord| Reverse((job.spec.priority, job.id));
+        match filter.order {
+            ListOrder::Newest => found.sort_unstable_by_key(|job| Reverse(job.id)),
+            ListOrder::Oldest => found.sort_unstable_by_key(|job| job.id),
+            ListOrder::Priority => found.sort_unstable_by_key(|job| urgency(job)),
+        }
+        if let Some((priority, last)) = after.and_then(|cursor| Some((cursor.priority()?, cursor.last()))) {
+            found.retain(|job| urgency(job) > Reverse((priority, last)));
+        }
         let more = found.len() > limit;
         let items: Vec<JobRecord> = found.into_iter().take(limit).cloned().collect();
-        let next = items.last().filter(|_| more).map(|job| JobCursor(job.id));
+        let next = items.last().filter(|_| more).map(|job| match filter.order {
+            ListOrder::Newest => ListCursor::newest(job.id),
+            ListOrder::Oldest => ListCursor::oldest(job.id),
+            ListOrder::Priority => ListCursor::of_priority(job.spec.priority, job.id),
+        });
         Ok(Page { items, next })
+    }
+
+    async fn count(&self, filter: &JobFilter, by: &CountBy) -> Result<Counted, StoreError> {
+        let (tables, _) = self.open();
+        let mut counted = Counted::default();
+        let mut found = tables.all(filter).filter(|job| passes(filter, None, job));
+        for job in found.by_ref().take(COUNTED_MAX) {
+            let last = || tables.attempts_of(job.id).last().map(|attempt| attempt.node);
+            counted.add(by.group(job, job.picked_by.or_else(last)));
+        }
+        counted.more = found.next().is_some();
+        Ok(counted)
     }
 
     async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
@@ -42,10 +71,15 @@ impl QueryStore for MemoryStore {
 
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
         let (tables, _) = self.open();
-        if let Some(one) = tables.archive.get(&id) {
-            return Ok(one.attempts.clone());
-        }
-        Ok(tables.attempts.range((id, 0)..=(id, u64::MAX)).map(|(_, attempt)| attempt.clone()).collect())
+        Ok(tables.attempts_of(id).cloned().collect())
+    }
+
+    async fn last_attempts(&self, id: JobId, before: Option<u64>, limit: usize) -> Result<LastAttempts, StoreError> {
+        check_limit(limit)?;
+        let (tables, _) = self.open();
+        let all: Vec<&AttemptRecord> = tables.attempts_of(id).collect();
+        let earlier = all.iter().rev().filter(|attempt| before.is_none_or(|before| attempt.version < before));
+        Ok(LastAttempts { items: earlier.take(limit).copied().cloned().collect(), total: all.len() as u64 })
     }
 
     async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
@@ -82,6 +116,21 @@ impl QueryStore for MemoryStore {
     }
 }
 
+impl Tables {
+    /// The jobs of the places that a filter names.
+    fn all(&self, filter: &JobFilter) -> impl Iterator<Item = &JobRecord> {
+        let live = self.jobs.values().filter(|_| filter.archive.has_live());
+        let archived = self.archive.values().map(|one| &one.job).filter(|_| filter.archive.has_archived());
+        live.chain(archived)
+    }
+
+    /// The attempts of a job, archived or not, the first first.
+    fn attempts_of(&self, id: JobId) -> impl DoubleEndedIterator<Item = &AttemptRecord> {
+        let archived = self.archive.get(&id).into_iter().flat_map(|one| &one.attempts);
+        archived.chain(self.attempts.range((id, 0)..=(id, u64::MAX)).map(|(_, attempt)| attempt))
+    }
+}
+
 fn counted<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> StateCounts {
     let mut counts = StateCounts::new();
     for job in jobs {
@@ -98,9 +147,13 @@ pub(super) fn check_limit(limit: usize) -> Result<(), StoreError> {
     Err(StoreError::new(ErrorKind::Invalid, "list jobs", problem))
 }
 
-pub(super) fn passes(filter: &JobFilter, after: Option<JobCursor>, job: &JobRecord) -> bool {
+pub(super) fn passes(filter: &JobFilter, after: Option<ListCursor>, job: &JobRecord) -> bool {
     let (from, until) = filter.id_range(after);
     (from..until).contains(&job.id)
+        && filter.priority.is_none_or(|priority| job.spec.priority == priority)
+        && filter.job_type.is_none_or(|job_type| job.job_type == job_type)
+        && filter.ended_from.is_none_or(|from| job.terminated_at.is_some_and(|at| at >= from))
+        && filter.ended_until.is_none_or(|until| job.terminated_at.is_some_and(|at| at < until))
         && (filter.states.is_empty() || filter.states.contains(&job.state))
         && filter.kind.as_ref().is_none_or(|kind| job.spec.kind == *kind)
         && filter.queue.as_ref().is_none_or(|queue| job.spec.queue == *queue)

@@ -31,7 +31,7 @@ pub use dead_letters::{DeadLetterStore, LETTER_PAGES_MAX, LETTERS_LOOKED_AT_MAX,
 pub use insight::{InsightStore, LANES_MAX, WaitingLane};
 pub use job_log::{JobLogStore, PurgeLog, PurgedLog};
 pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
-pub use query::{QueryStore, StateCounts};
+pub use query::{LastAttempts, QueryStore, StateCounts};
 pub use queues::QueueStore;
 pub use recurring::{Declared, Fired, RecurringStore};
 pub use resources::ResourceStore;

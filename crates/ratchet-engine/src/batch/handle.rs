@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use futures_util::stream;
-use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::page::{JobCursor, JobFilter, ListCursor, Page};
 use ratchet_core::store::Submitted;
 use ratchet_core::{Batch, BatchProgress, BatchSummary, ErrorKind, JobId, JobRecord, StoreError};
 
@@ -91,7 +91,11 @@ impl BatchHandle {
     }
 
     /// A page of its children, newest first.
-    pub async fn children(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobRecord>, StoreError> {
+    pub async fn children(
+        &self,
+        after: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<Page<JobRecord, ListCursor>, StoreError> {
         let filter = JobFilter { parent: Some(self.id()), ..JobFilter::default() };
         self.client.list(&filter, after, limit).await
     }

@@ -1,9 +1,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::page::JobCursor;
+use ratchet_core::page::{JobCursor, JobFilter};
 use ratchet_core::store::{ArchiveRequest, Archived};
-use ratchet_core::{DeadLetter, DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, StoreError, clock, limits};
+use ratchet_core::{
+    CountBy, Counted, DeadLetter, DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, StoreError, clock, limits,
+};
 
 use super::BulkEventKind;
 use crate::authorizer::{Action, Target};
@@ -19,6 +21,20 @@ pub(super) const TOGETHER: usize = 250;
 pub(crate) const LINES_TOGETHER: usize = 2_000;
 
 impl Client {
+    /// How many jobs [`archive`](Self::archive) would move, at most: those stay that something live hangs on. More than 100,000 are
+    /// not counted to the last: [`Counted::more`] says so.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) for a state that is no end.
+    pub async fn jobs_to_archive(&self, state: JobState, age: Duration) -> Result<Counted, StoreError> {
+        check_ended(state)?;
+        self.demand(Action::Archive, &Target::Ended)?;
+        let cutoff = Some(clock::earlier(self.store().database_time().await?, age));
+        // What ended before a time was made before it.
+        let filter = JobFilter { states: vec![state], made_until: cutoff, ended_until: cutoff, ..JobFilter::default() };
+        self.store().count(&filter, &CountBy::Kind).await
+    }
+
     /// Moves jobs to the archive that ended in this state longer ago than `age`; says how many.
     ///
     /// Nodes do this all the time, by their `retention`. This is for whoever does not want to wait, or lets no node do it.
@@ -26,8 +42,7 @@ impl Client {
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) for a state that is no end.
     pub async fn archive(&self, state: JobState, age: Duration) -> Result<u64, StoreError> {
-        let refused = |error: InvalidInput| StoreError::new(ErrorKind::Invalid, "archiving jobs", error.to_string());
-        limits::check_ended(state).map_err(refused)?;
+        check_ended(state)?;
         self.demand(Action::Archive, &Target::Ended)?;
         let (mut moved, mut after) = (0, None);
         loop {
@@ -114,6 +129,11 @@ impl Client {
             self.tell(what(count));
         }
     }
+}
+
+fn check_ended(state: JobState) -> Result<(), StoreError> {
+    let refused = |error: InvalidInput| StoreError::new(ErrorKind::Invalid, "archiving jobs", error.to_string());
+    limits::check_ended(state).map_err(refused)
 }
 
 /// Dead letters of a filter that failed before a time, a portion at a time.

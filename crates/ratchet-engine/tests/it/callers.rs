@@ -41,6 +41,7 @@ const QUESTIONS: &[&str] = &[
     "record",
     "result",
     "attempts",
+    "last_attempts",
     "explain",
     "awaited_signal",
     "dependants",
@@ -76,6 +77,7 @@ async fn answer(question: &str, client: &Client, id: JobId) -> String {
         "record" => format!("{:?}", handle.record().await),
         "result" => format!("{:?}", tokio::time::timeout(Duration::from_millis(50), handle.result()).await),
         "attempts" => format!("{:?}", client.attempts(id).await),
+        "last_attempts" => format!("{:?}", client.last_attempts(id, None, 10).await),
         "explain" => format!("{:?}", client.explain(id).await),
         "awaited_signal" => format!("{:?}", client.awaited_signal(id).await),
         "dependants" => format!("{:?}", client.dependants(id).await),
@@ -312,6 +314,8 @@ async fn lists_show_a_caller_his_own_on_full_pages() {
     assert!(alice.list(&bobs, None, 10).await.unwrap().items.is_empty(), "not even if she asks for his");
     let counts = alice.count_by_state().await.unwrap();
     assert_eq!((counts[&JobState::Pending], counts[&JobState::Waiting]), (16, 8));
+    assert_eq!(alice.count(&JobFilter::default(), &CountBy::State).await.unwrap().jobs, 24);
+    assert_eq!(alice.count(&bobs, &CountBy::State).await.unwrap(), Counted::default());
     let batches = alice.batches(None, 3).await.unwrap();
     assert_eq!(batches.items.len(), 3);
     assert_eq!(alice.batches(batches.next, 10).await.unwrap().items.len(), 1);

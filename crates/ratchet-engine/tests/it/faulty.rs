@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals, QueueRecord};
-use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::page::{JobCursor, JobFilter, ListCursor, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::store::*;
 use ratchet_core::store::{Declared, Fired, RecurringStore};
@@ -362,10 +362,12 @@ delegated!(JobLogStore {
     fn purge_log(request: &PurgeLog) -> PurgedLog;
 });
 delegated!(QueryStore {
-    fn list(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<JobRecord>;
+    fn list(filter: &JobFilter, after: Option<ListCursor>, limit: usize) -> Page<JobRecord, ListCursor>;
+    fn count(filter: &JobFilter, by: &CountBy) -> Counted;
     fn count_by_state() -> StateCounts;
     fn count_by_state_of(principal: &Principal) -> StateCounts;
     fn attempts(id: JobId) -> Vec<AttemptRecord>;
+    fn last_attempts(id: JobId, before: Option<u64>, limit: usize) -> LastAttempts;
     fn workflow(id: JobId) -> Option<Workflow>;
     fn workflows(after: Option<JobCursor>, limit: usize) -> Page<JobId>;
     fn edges_from(ids: &[JobId]) -> Vec<Edge>;

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-mod archive_plan;
 mod conformance;
 mod coordinator;
 mod cost;
 mod database;
 mod isolation;
+mod lists;
 mod marks;
 mod migrate;
 mod outages;

@@ -1,0 +1,116 @@
+//! How many jobs there are, by what they have in common.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::id::NodeId;
+use crate::invalid::InvalidInput;
+use crate::limits;
+use crate::record::JobRecord;
+
+/// What jobs are counted by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CountBy {
+    /// Where they stand.
+    State,
+    /// Their kind.
+    Kind,
+    /// Their queue.
+    Queue,
+    /// Their priority.
+    Priority,
+    /// How they came to be.
+    JobType,
+    /// The node that runs them, or ran them last. Jobs that never ran are in no group.
+    Node,
+    /// The value of this parameter. Jobs without it are in no group.
+    Param(String),
+}
+
+impl CountBy {
+    /// By a parameter.
+    pub fn param(name: impl Into<String>) -> Result<Self, InvalidInput> {
+        let name = name.into();
+        limits::check_text("param", &name, limits::PARAM_KEY_CHARS_MAX)?;
+        Ok(Self::Param(name))
+    }
+
+    /// The group that a job belongs to; `node` is who runs it or ran it last.
+    pub fn group(&self, job: &JobRecord, node: Option<NodeId>) -> Option<String> {
+        Some(match self {
+            Self::State => job.state.as_str().to_owned(),
+            Self::Kind => job.spec.kind.as_str().to_owned(),
+            Self::Queue => job.spec.queue.as_str().to_owned(),
+            Self::Priority => job.spec.priority.as_str().to_owned(),
+            Self::JobType => job.job_type.as_str().to_owned(),
+            Self::Node => node?.to_string(),
+            Self::Param(name) => job.spec.params.get(name)?.clone(),
+        })
+    }
+}
+
+impl FromStr for CountBy {
+    type Err = InvalidInput;
+
+    /// `state`, `kind`, `queue`, `priority`, `type`, `node`, or `param:NAME`.
+    fn from_str(text: &str) -> Result<Self, InvalidInput> {
+        Ok(match text {
+            "state" => Self::State,
+            "kind" => Self::Kind,
+            "queue" => Self::Queue,
+            "priority" => Self::Priority,
+            "type" => Self::JobType,
+            "node" => Self::Node,
+            _ => {
+                let Some(name) = text.strip_prefix("param:") else {
+                    let problem = "use state, kind, queue, priority, type, node or param:NAME";
+                    return Err(InvalidInput::new("by", format!("is {text:?}; {problem}")));
+                };
+                Self::param(name)?
+            }
+        })
+    }
+}
+
+/// How many jobs a filter lets through.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counted {
+    /// All of them, also those that are in no group.
+    pub jobs: u64,
+    /// How many are in each group; groups without jobs are left out.
+    pub groups: BTreeMap<String, u64>,
+    /// Whether there may be more: no more than [`COUNTED_MAX`] jobs are looked at, the newest of each way to find them.
+    pub more: bool,
+}
+
+/// Most jobs that are looked at for one count.
+pub const COUNTED_MAX: usize = 100_000;
+
+impl Counted {
+    /// One more job, of this group if it is in one.
+    pub fn add(&mut self, group: Option<String>) {
+        self.jobs += 1;
+        if let Some(group) = group {
+            *self.groups.entry(group).or_default() += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_by_is_named() {
+        let check = |text: &str, by| assert_eq!(text.parse::<CountBy>().unwrap(), by);
+        check("state", CountBy::State);
+        check("type", CountBy::JobType);
+        check("param:tenant.id", CountBy::Param("tenant.id".to_owned()));
+        for (wrong, why) in [("colour", "use state, kind"), ("param:", "1 to 64 characters")] {
+            let error = wrong.parse::<CountBy>().unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}
