@@ -245,12 +245,12 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_from_its_own_text() {
-        let id: JobId = "019a8b34-0000-7000-8000-000000000001".parse().unwrap();
         #[track_caller]
         fn check(cursor: ListCursor, text: &str) {
             assert_eq!(cursor.to_string(), text);
             assert_eq!(text.parse::<ListCursor>().unwrap(), cursor);
         }
+        let id: JobId = "019a8b34-0000-7000-8000-000000000001".parse().unwrap();
         check(ListCursor::newest(id), &format!("{id}"));
         check(ListCursor::oldest(id), &format!("oldest:{id}"));
         check(ListCursor::of_priority(Priority::High, id), &format!("priority:HIGH:{id}"));

@@ -9,21 +9,21 @@ use ratchet_core::claim::ClaimRequest;
 use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::insight::{LaneRange, RecentEnd};
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals, QueueRecord};
-use ratchet_core::page::{JobCursor, JobFilter, Page};
+use ratchet_core::page::{JobCursor, JobFilter, ListCursor, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::signal::Delivery;
 use ratchet_core::store::{
     ArchiveRequest, ArchiveStore, Archived, BatchStore, BreakerStore, CanceledChildren, ClusterStore, ControlStore,
-    DeadLetterStore, Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, Orphans, Progress,
-    PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore, RecurringStore, Replacement, ResourceStore, RetriedAll,
-    Running, SignalStore, StateCounts, Store, SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned, Turn,
-    TurnStore, WaitingLane, WatchGuard,
+    DeadLetterStore, Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, LastAttempts, Orphans,
+    Progress, PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore, RecurringStore, Replacement, ResourceStore,
+    RetriedAll, Running, SignalStore, StateCounts, Store, SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned,
+    Turn, TurnStore, WaitingLane, WatchGuard,
 };
 use ratchet_core::{
-    AttemptRecord, Batch, BreakerOrder, BusinessKey, ClusterCoordinator, DeadLetter, DeadLetterFilter, Fence, Followed,
-    IdempotencyKey, JobId, JobRecord, JobState, LogFilter, LogLine, LogPage, LogPlace, NewJob, NodeId, Principal,
-    QueueName, ResourceLimit, ResourceName, ResourceRecord, ServiceName, Settlement, SignalKey, SignalRecord,
-    StoreError, Timestamp,
+    AttemptRecord, Batch, BreakerOrder, BusinessKey, ClusterCoordinator, CountBy, Counted, DeadLetter,
+    DeadLetterFilter, Fence, Followed, IdempotencyKey, JobId, JobRecord, JobState, LogFilter, LogLine, LogPage,
+    LogPlace, NewJob, NodeId, Principal, QueueName, ResourceLimit, ResourceName, ResourceRecord, ServiceName,
+    Settlement, SignalKey, SignalRecord, StoreError, Timestamp,
 };
 
 use crate::metrics::{Meter, names};
@@ -118,7 +118,9 @@ timed!(QueueStore {
     fn queues() -> Vec<QueueRecord>;
 });
 timed!(QueryStore {
-    fn list(filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Page<JobRecord>;
+    fn list(filter: &JobFilter, after: Option<ListCursor>, limit: usize) -> Page<JobRecord, ListCursor>;
+    fn count(filter: &JobFilter, by: &CountBy) -> Counted;
+    fn last_attempts(id: JobId, before: Option<u64>, limit: usize) -> LastAttempts;
     fn count_by_state() -> StateCounts;
     fn count_by_state_of(principal: &Principal) -> StateCounts;
     fn attempts(id: JobId) -> Vec<AttemptRecord>;
@@ -159,6 +161,7 @@ timed!(ResourceStore {
     fn declare_resource(limit: &ResourceLimit) -> ();
     fn set_resource(limit: &ResourceLimit) -> ();
     fn remove_resource(name: &ResourceName) -> bool;
+    fn permits_of(node: NodeId) -> Vec<Fence>;
     fn resources() -> Vec<ResourceRecord>;
     fn release_permits(attempts: &[Fence]) -> ();
 });

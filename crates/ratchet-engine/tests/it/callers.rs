@@ -7,8 +7,8 @@ use ratchet_core::insight::Depth;
 use ratchet_core::page::JobFilter;
 use ratchet_core::recurring::RecurringFilter;
 use ratchet_core::{
-    DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, Kind, MemoryStore, Principal, QueueName, ServiceName,
-    StoreError,
+    CountBy, Counted, DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, Kind, MemoryStore, Principal,
+    QueueName, ServiceName, StoreError,
 };
 use ratchet_engine::{
     Action, Authorizer, Client, FeedCause, JobExt as _, OwnJobs, Scope, SignalError, SubmitError, Target, new_job_id,
