@@ -4,9 +4,9 @@ use std::ops::{Add, Sub};
 
 use ratchet_core::batch::{BATCH_KIND, NewBatch, tie_child};
 use ratchet_core::store::SubmitUnit;
-use ratchet_core::{JobId, Settlement};
+use ratchet_core::{DeadLetterFilter, JobId, Settlement};
 
-use crate::bench::{Bench, new_job, success, works};
+use crate::bench::{Bench, failure, new_job, success, works};
 
 /// Jobs of a round.
 pub const JOBS: u32 = 2_000;
@@ -125,6 +125,26 @@ pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl As
     let counts = bench.store.find_batches(&[batch]).await.unwrap().remove(0).counts;
     assert_eq!((counts.total, counts.succeeded), (u64::from(JOBS), u64::from(JOBS)));
     after - before
+}
+
+/// Whether children of a batch are retried together, in a few statements for all.
+pub async fn dead_children_are_retried_together(bench: &Bench, statements: impl Fn() -> u64) {
+    const CHILDREN: u64 = 50;
+    let batch = open_batch(bench).await;
+    let mut children = works(50);
+    for child in &mut children {
+        tie_child(batch, child).unwrap();
+    }
+    bench.store.extend_batch(batch, &children).await.unwrap();
+    let failures: Vec<Settlement> = bench.claim_all().await.iter().map(|claim| failure(claim, "boom")).collect();
+    bench.turn(&failures, None).await;
+    let failed = async || bench.store.find_batches(&[batch]).await.unwrap()[0].counts.failed;
+    assert_eq!(failed().await, CHILDREN);
+    let before = statements();
+    let retried = bench.store.retry_all(&DeadLetterFilter::default(), 100).await.unwrap();
+    let spent = statements() - before;
+    assert_eq!((retried.count, failed().await), (CHILDREN, 0));
+    assert!(spent < CHILDREN, "{spent} statements for {CHILDREN} children");
 }
 
 async fn open_batch(bench: &Bench) -> JobId {

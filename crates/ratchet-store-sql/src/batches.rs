@@ -24,7 +24,7 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     SEAL,
     FIND_BATCHES,
     LIST_BATCHES,
-    UNCOUNT_FAILURE,
+    UNCOUNT_FAILURES,
     CLOSE_BATCHES,
     CLOSE_CANCELED_BATCHES,
     DELETE_BATCH,
@@ -245,18 +245,19 @@ const LOCK_BATCH: Stmt = Stmt::shared(
     "SELECT batch_id FROM scheduler_batch WHERE batch_id = ? /*for_update*/",
 );
 
-/// Takes back the failure of a child that is retried; refused when its batch is over.
-pub(crate) async fn uncount_failure(conn: &mut dyn Conn, batch: JobId) -> Result<(), StoreError> {
-    if conn.run(&UNCOUNT_FAILURE, vec![batch.into()]).await? > 0 {
+/// Takes back the failures of so many children that are retried; refused when their batch is over.
+pub(crate) async fn uncount_failures(conn: &mut dyn Conn, batch: JobId, count: u64) -> Result<(), StoreError> {
+    let values = vec![Value::count(count), batch.into(), Value::count(count)];
+    if conn.run(&UNCOUNT_FAILURES, values).await? > 0 {
         return Ok(());
     }
     let problem = format!("batch {batch} is over and counts it as failed; submit it anew");
     Err(StoreError::new(ErrorKind::Conflict, "retrying a child of a batch", problem))
 }
 
-const UNCOUNT_FAILURE: Stmt = Stmt::shared(
-    "taking back a failure of a batch",
-    "UPDATE scheduler_batch SET failed_items = failed_items - 1 WHERE batch_id = ? AND failed_items > 0 \
+const UNCOUNT_FAILURES: Stmt = Stmt::shared(
+    "taking back failures of a batch",
+    "UPDATE scheduler_batch SET failed_items = failed_items - ? WHERE batch_id = ? AND failed_items >= ? \
      AND completed_at IS NULL \
      AND NOT (sealed = /*yes*/ AND completed_items + failed_items + canceled_items >= total_items)",
 );

@@ -108,7 +108,7 @@ pub async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned
     }
     let followed = revive(conn, &step.job).await?;
     if let Some(batch) = step.job.parent.filter(|_| step.job.flow.has(Flow::BATCH_CHILD)) {
-        batches::uncount_failure(conn, batch).await?;
+        batches::uncount_failures(conn, batch, 1).await?;
     }
     step.done(conn, followed).await
 }

