@@ -18,7 +18,8 @@ use crate::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[WAITING_LANES, COUNT_WAITING, RECENT_ENDS, COUNT_ENDED, RUNNING_BY_QUEUE];
 
-// From one lane to the next, as a claim looks for lanes with resources.
+// From one lane to the next, as a claim looks for lanes with resources. A plus in SQLite's text means a value and not a column: of two
+// columns it compares in a way for which the index is of no use beyond its first part, and steps through all jobs.
 const WAITING_LANES: Stmt = Stmt::shared(
     "looking for lanes in which jobs wait",
     "WITH RECURSIVE lane (depth, probation, resource, queue, kind, priority, head) AS (\
@@ -30,7 +31,7 @@ const WAITING_LANES: Stmt = Stmt::shared(
      FROM lane l JOIN scheduler_job_queue q ON q.job_id = (SELECT f.job_id FROM scheduler_job_queue f \
      WHERE f.status = /*state:pending*/ AND f.deferred = /*no*/ \
      AND (f.probation, f.resource, f.queue, f.kind, f.priority) \
-     > (l.probation, l.resource, l.queue, l.kind, l.priority) \
+     > (+l.probation, +l.resource, +l.queue, +l.kind, +l.priority) \
      ORDER BY f.probation, f.resource, f.queue, f.kind, f.priority, f.scheduled_time, f.job_id LIMIT 1) \
      WHERE l.depth < ?) SELECT probation, resource, queue, kind, priority, head FROM lane",
 )

@@ -87,7 +87,7 @@ macro_rules! way {
                     $(.mysql($mysql!(reach "ASC", $mysql_parts)))?,
                 ),
             },
-            counts: Stmt::shared(concat!("counting ", $jobs), $shared!(list $counted!(), "DESC", $shared_parts))
+            counts: Stmt::shared(concat!("counting groups of ", $jobs), $shared!(list $counted!(), "DESC", $shared_parts))
                 $(.postgres($postgres!(list $counted!(), "DESC", $postgres_parts)))?
                 $(.mysql($mysql!(list $counted!(), "DESC", $mysql_parts)))?,
         }

@@ -2,12 +2,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use ratchet_conformance::success;
-use ratchet_core::QueueName;
-use ratchet_core::store::{QueueStore as _, TurnStore as _};
+use ratchet_core::store::{QueueStore as _, ResourceStore as _, TurnStore as _};
+use ratchet_core::{QueueName, ResourceLimit};
 use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
 use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, ConnectOptions as _};
 
-/// Puts `count` waiting jobs in: 300 of 1,000 of a kind that nobody runs, 300 in a paused queue, 100 in the future.
+/// Puts `count` waiting jobs in: 300 of 1,000 of a kind that nobody runs, 300 in a paused queue, 100 in the future; 100 of
+/// the others need a permit.
 async fn fill(dir: &Path, count: usize) {
     let mut conn = SqliteConnectOptions::new().filename(dir.join("jobs.db")).connect().await.unwrap();
     let script = format!(
@@ -18,13 +19,14 @@ async fn fill(dir: &Path, count: usize) {
                 CASE WHEN i % 10 < 3 THEN 'unknown' ELSE 'work' END AS kind,
                 CASE WHEN i % 10 BETWEEN 3 AND 5 THEN 'stopped' ELSE 'default' END AS queue,
                 i % 5 AS priority,
-                CASE WHEN i % 10 = 6 THEN 4000000000000000 ELSE 1000000000000000 + i END AS scheduled_time
+                CASE WHEN i % 10 = 6 THEN 4000000000000000 ELSE 1000000000000000 + i END AS scheduled_time,
+                CASE WHEN i % 10 = 7 THEN 'printer' ELSE '' END AS resource
          FROM n;
          INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy,
                                     backoff_param_us, created_at)
          SELECT job_id, kind, queue, 'SINGLE', priority, 'null', 3, 'NONE', 0, 0 FROM backlog;
-         INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at)
-         SELECT job_id, 'PENDING', queue, kind, priority, scheduled_time, 0 FROM backlog;
+         INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at, resource)
+         SELECT job_id, 'PENDING', queue, kind, priority, scheduled_time, 0, resource FROM backlog;
          COMMIT;"
     );
     sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await.unwrap();
@@ -34,6 +36,7 @@ async fn fill(dir: &Path, count: usize) {
 async fn steps_at(backlog: usize) -> (u64, u64) {
     let (store, dir) = super::fresh().await;
     let node = super::register(&store).await;
+    store.set_resource(&ResourceLimit::new("printer", 0).unwrap()).await.unwrap();
     store.pause_queue(&QueueName::new("stopped").unwrap()).await.unwrap();
     fill(dir.path(), backlog).await;
     let mut request = super::request(node, &["work"], 50);
