@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Run(Running),
     /// Delete jobs for good that were archived long ago
     Purge(Purge),
+    /// Delete lines of jobs' logs for good that were written long ago
+    PurgeLogs(PurgeLogs),
 }
 
 #[derive(Args)]
@@ -37,6 +39,13 @@ pub(crate) struct Running {
 #[derive(Args)]
 pub(crate) struct Purge {
     /// Only jobs that were archived longer ago than this, such as 365d
+    #[arg(long, value_name = "DURATION", value_parser = times::parse)]
+    older_than: Duration,
+}
+
+#[derive(Args)]
+pub(crate) struct PurgeLogs {
+    /// Only lines that were written longer ago than this, such as 30d
     #[arg(long, value_name = "DURATION", value_parser = times::parse)]
     older_than: Duration,
 }
@@ -90,6 +99,11 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
         Command::Purge(Purge { older_than }) => {
             let purged = client.purge_archive(older_than).await?;
             let text = |done: &Purged| format!("deleted {}", counted(done.purged, "archived job", "archived jobs"));
+            session.output.show(&Purged { purged }, text)?;
+        }
+        Command::PurgeLogs(PurgeLogs { older_than }) => {
+            let purged = client.purge_job_logs(older_than).await?;
+            let text = |done: &Purged| format!("deleted {}", counted(done.purged, "line", "lines"));
             session.output.show(&Purged { purged }, text)?;
         }
     }

@@ -83,6 +83,15 @@ async fn a_log_is_shown_to_its_end_or_from_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn old_lines_are_purged_by_hand() {
+    let place = Place::migrated().await;
+    let id = written(&place).await;
+    place.ratchet(&["archive", "purge-logs", "--older-than", "1h"]).expect(0, &["deleted 0 lines"]);
+    place.ratchet(&["archive", "purge-logs", "--older-than", "0s"]).expect(0, &["deleted 5 lines"]);
+    assert_eq!(place.json(&["jobs", "logs", &id])["lines"], serde_json::json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_followed_until_the_job_has_ended() {
     let place = Place::migrated().await;
     let id = written(&place).await;

@@ -5,7 +5,7 @@ use ratchet_core::store::{ArchiveRequest, PurgeLog};
 use ratchet_core::{JobId, JobState, NodeId, Retention, Store, StoreError};
 
 use super::BulkEventKind;
-use super::portion::Portion;
+use super::portion::Pace;
 use super::shelve::{LINES_TOGETHER, TOGETHER};
 use super::walk::Walk;
 use crate::client::Client;
@@ -19,10 +19,6 @@ use crate::upkeep::Upkeep;
 const LEASE_TTL: Duration = Duration::from_secs(30);
 /// How often the lease is renewed.
 const LEASE_EVERY: Duration = Duration::from_secs(10);
-/// The least pause between two portions, and how many times as long as the portion took it is.
-const PAUSE_MIN: Duration = Duration::from_millis(10);
-const PAUSE_TIMES: u32 = 2;
-const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How often, at most and at least, jobs are looked at again that could not go when they were passed.
 const AGAIN_MIN: Duration = Duration::from_mins(1);
 const AGAIN_MAX: Duration = Duration::from_hours(1);
@@ -36,7 +32,7 @@ pub(crate) struct Keeper {
     retention: Retention,
     every: Duration,
     deadline: Duration,
-    portion: Portion,
+    pace: Pace,
     /// The last job of each state that was looked at. Most of what came before is gone, and a database may still have to
     /// step over it.
     passed: [Passed; JobState::ALL.len()],
@@ -93,8 +89,8 @@ impl Keeper {
         let now = Instant::now();
         let passed = JobState::ALL.map(|state| Passed::new(now, retention.of(state).unwrap_or_default()));
         let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Walk::new(now));
-        let (portion, lines_again) = (Portion::FULL, now + AGAIN_MAX);
-        Self { store, client, counters, lease, retention, every, deadline, portion, passed, lines, lines_again }
+        let (pace, lines_again) = (Pace::new(), now + AGAIN_MAX);
+        Self { store, client, counters, lease, retention, every, deadline, pace, passed, lines, lines_again }
     }
 
     fn chores(&self) -> Vec<Chore> {
@@ -129,7 +125,6 @@ impl Keeper {
                 if !self.lease.keep(node).await? {
                     break false;
                 }
-                let began = Instant::now();
                 let (count, more) = match self.some_of(chore).await {
                     Ok(some) => some,
                     Err(error) => {
@@ -143,10 +138,7 @@ impl Keeper {
                 if !more {
                     break true;
                 }
-                let took = began.elapsed();
-                self.portion = self.portion.after(took);
-                // At most a third of the time, whatever the database takes: who works has the rest.
-                tokio::time::sleep((took * PAUSE_TIMES).clamp(PAUSE_MIN, PAUSE_MAX)).await;
+                self.pace.rest().await;
             };
             self.tell(chore, done);
             if !ended {
@@ -158,7 +150,7 @@ impl Keeper {
 
     /// One transaction; says how many jobs or lines it was about and whether there are more.
     async fn some_of(&mut self, chore: Chore) -> Result<(u64, bool), StoreError> {
-        let limit = self.portion.of(TOGETHER);
+        let limit = self.pace.begin(TOGETHER);
         let full = |count: u64| (count, count >= limit as u64);
         match chore {
             Chore::Archive(state, age) => {
@@ -177,7 +169,7 @@ impl Keeper {
                 within(self.deadline, "purging schedules", asked).await.map(full)
             }
             Chore::PurgeLogs(age) => {
-                let limit = self.portion.of(LINES_TOGETHER);
+                let limit = self.pace.begin(LINES_TOGETHER);
                 let request = PurgeLog { age, after: self.lines.reached, limit };
                 let done = within(self.deadline, "purging jobs' logs", self.store.purge_log(&request)).await?;
                 self.lines.reached = done.last;

@@ -11,4 +11,5 @@ pub(crate) use events::CAPACITY;
 pub use events::{BulkEvent, BulkEventKind, BulkEventStream};
 pub(crate) use keeper::Keeper;
 pub use letters::DeadLetterGroups;
+pub(crate) use portion::Pace;
 pub(crate) use shelve::LINES_TOGETHER;

@@ -1,19 +1,51 @@
-//! How much goes into one transaction.
+//! How much goes into one transaction, and how long the pause after it is.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// About how long a portion may take: whoever needs the same rows, the same disk or the same processor waits no longer.
 const LONG: Duration = Duration::from_millis(10);
 /// The least part of a full portion. Below it a transaction costs more than what it does.
 const LEAST: f64 = 0.1;
 
+/// The least pause between two portions, and how many times as long as the portion took it is: who works has the rest of the time,
+/// whatever the database takes.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_TIMES: u32 = 2;
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Much work, a portion at a time with pauses in between. It takes at most a third of the time.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    portion: Portion,
+    began: Instant,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Self { portion: Portion::FULL, began: Instant::now() }
+    }
+
+    /// A portion begins: how much of `most` it is.
+    pub(crate) fn begin(&mut self, most: usize) -> usize {
+        self.began = Instant::now();
+        self.portion.of(most)
+    }
+
+    /// It has ended, and others will follow.
+    pub(crate) async fn rest(&mut self) {
+        let took = self.began.elapsed();
+        self.portion = self.portion.after(took);
+        tokio::time::sleep((took * PAUSE_TIMES).clamp(PAUSE_MIN, PAUSE_MAX)).await;
+    }
+}
+
 /// The part of a full portion that is done at once: as much as the database does in a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Portion(f64);
+struct Portion(f64);
 
 impl Portion {
     /// A full one.
-    pub(super) const FULL: Self = Self(1.0);
+    const FULL: Self = Self(1.0);
 
     /// How many, where `most` are a full one.
     #[expect(
@@ -22,13 +54,13 @@ impl Portion {
         clippy::cast_precision_loss,
         reason = "of a small number"
     )]
-    pub(super) fn of(self, most: usize) -> usize {
+    fn of(self, most: usize) -> usize {
         ((most as f64 * self.0) as usize).max(1)
     }
 
     /// One took so long: the next is smaller or greater, by half or double at the most.
     #[must_use]
-    pub(super) fn after(self, took: Duration) -> Self {
+    fn after(self, took: Duration) -> Self {
         let by = LONG.as_secs_f64() / took.as_secs_f64().max(1e-6);
         Self((self.0 * by.clamp(0.5, 2.0)).clamp(LEAST, 1.0))
     }

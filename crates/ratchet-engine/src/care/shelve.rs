@@ -8,6 +8,7 @@ use ratchet_core::{
 };
 
 use super::BulkEventKind;
+use super::portion::Pace;
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
 
@@ -37,16 +38,17 @@ impl Client {
 
     /// Moves jobs to the archive that ended in this state longer ago than `age`; says how many.
     ///
-    /// Nodes do this all the time, by their `retention`. This is for whoever does not want to wait, or lets no node do it.
+    /// Nodes do this all the time, by their `retention`. This is for whoever does not want to wait, or lets no node do it. As they do, it
+    /// goes in small portions with pauses in between, so that those who work meanwhile hardly notice.
     ///
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) for a state that is no end.
     pub async fn archive(&self, state: JobState, age: Duration) -> Result<u64, StoreError> {
         check_ended(state)?;
         self.demand(Action::Archive, &Target::Ended)?;
-        let (mut moved, mut after) = (0, None);
+        let (mut moved, mut after, mut pace) = (0, None, Pace::new());
         loop {
-            let request = ArchiveRequest { state, age, after, limit: TOGETHER, only: None };
+            let request = ArchiveRequest { state, age, after, limit: pace.begin(TOGETHER), only: None };
             let Archived { moved: now, last, more } = self.store().archive(&request).await?;
             moved += now;
             after = last;
@@ -54,6 +56,7 @@ impl Client {
                 self.tell_count(moved, |count| BulkEventKind::JobsArchived { state, count });
                 return Ok(moved);
             }
+            pace.rest().await;
         }
     }
 
@@ -80,10 +83,12 @@ impl Client {
     pub async fn purge_dead_letters_of(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
         let state = JobState::Failed;
         let mut old = self.old_letters(filter, age).await?;
-        let mut moved = 0;
+        let (mut moved, mut pace) = (0, Pace::new());
         while let Some(letters) = old.next(self).await? {
-            let request = ArchiveRequest { state, age, after: None, limit: TOGETHER, only: Some(letters) };
+            let limit = pace.begin(TOGETHER);
+            let request = ArchiveRequest { state, age, after: None, limit, only: Some(letters) };
             moved += self.store().archive(&request).await?.moved;
+            pace.rest().await;
         }
         self.tell_count(moved, |count| BulkEventKind::JobsArchived { state, count });
         Ok(moved)
@@ -112,14 +117,16 @@ impl Client {
     /// Deletes jobs for good that were archived longer ago than `age`; says how many. Idempotency keys stay taken.
     pub async fn purge_archive(&self, age: Duration) -> Result<u64, StoreError> {
         self.demand(Action::Purge, &Target::Ended)?;
-        let mut purged = 0;
+        let (mut purged, mut pace) = (0, Pace::new());
         loop {
-            let now = self.store().purge_archive(age, TOGETHER).await?;
+            let limit = pace.begin(TOGETHER);
+            let now = self.store().purge_archive(age, limit).await?;
             purged += now;
-            if now < TOGETHER as u64 {
+            if now < limit as u64 {
                 self.tell_count(purged, |count| BulkEventKind::ArchivePurged { count });
                 return Ok(purged);
             }
+            pace.rest().await;
         }
     }
 

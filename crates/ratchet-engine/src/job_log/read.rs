@@ -48,15 +48,16 @@ impl Client {
     /// Nodes do this all the time, by their `retention`. This is for whoever does not want to wait, or lets no node do it.
     pub async fn purge_job_logs(&self, age: Duration) -> Result<u64, StoreError> {
         self.demand(Action::Purge, &Target::Ended)?;
-        let (mut purged, mut after) = (0, None);
+        let (mut purged, mut after, mut pace) = (0, None, Pace::new());
         loop {
-            let request = PurgeLog { age, after, limit: LINES_TOGETHER };
+            let request = PurgeLog { age, after, limit: pace.begin(LINES_TOGETHER) };
             let PurgedLog { purged: now, last, more } = self.store().purge_log(&request).await?;
             purged += now;
             after = last;
             if !more {
                 return Ok(purged);
             }
+            pace.rest().await;
         }
     }
 }
