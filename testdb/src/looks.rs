@@ -51,7 +51,7 @@ pub fn looks(now: Timestamp) -> Vec<(String, Look)> {
             looks.extend(deep.map(|deep| (format!("{name}{scope}, far in"), Look::List(filter, Some(deep)))));
         }
     }
-    let few = JobFilter { made_from: Some(now - Duration::from_secs(5)), ..JobFilter::default() };
+    let few = JobFilter { made_from: Some(now - Duration::from_millis(100)), ..JobFilter::default() };
     looks.push(("count of some".to_owned(), Look::Count(few)));
     for (name, look) in [
         ("letters", Look::Letters),

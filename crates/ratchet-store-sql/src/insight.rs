@@ -19,7 +19,8 @@ use crate::value::Value;
 pub(crate) const STATEMENTS: &[Stmt] = &[WAITING_LANES, COUNT_WAITING, RECENT_ENDS, COUNT_ENDED, RUNNING_BY_QUEUE];
 
 // From one lane to the next, as a claim looks for lanes with resources. A plus in SQLite's text means a value and not a column: of two
-// columns it compares in a way for which the index is of no use beyond its first part, and steps through all jobs.
+// columns it compares in a way for which the index is of no use beyond its first part. And it begins at the lane that it comes from, and
+// would step through all of it: so it is told to begin after the last time of all.
 const WAITING_LANES: Stmt = Stmt::shared(
     "looking for lanes in which jobs wait",
     "WITH RECURSIVE lane (depth, probation, resource, queue, kind, priority, head) AS (\
@@ -30,8 +31,8 @@ const WAITING_LANES: Stmt = Stmt::shared(
      UNION ALL SELECT l.depth + 1, q.probation, q.resource, q.queue, q.kind, q.priority, q.scheduled_time \
      FROM lane l JOIN scheduler_job_queue q ON q.job_id = (SELECT f.job_id FROM scheduler_job_queue f \
      WHERE f.status = /*state:pending*/ AND f.deferred = /*no*/ \
-     AND (f.probation, f.resource, f.queue, f.kind, f.priority) \
-     > (+l.probation, +l.resource, +l.queue, +l.kind, +l.priority) \
+     AND (f.probation, f.resource, f.queue, f.kind, f.priority, f.scheduled_time) \
+     > (+l.probation, +l.resource, +l.queue, +l.kind, +l.priority, 9223372036854775807) \
      ORDER BY f.probation, f.resource, f.queue, f.kind, f.priority, f.scheduled_time, f.job_id LIMIT 1) \
      WHERE l.depth < ?) SELECT probation, resource, queue, kind, priority, head FROM lane",
 )

@@ -92,7 +92,7 @@ async fn found<'a>(conn: &mut dyn Conn, asked: &[Lane<'a>], probation: bool) -> 
 }
 
 // From one lane to the next by the claim index: each costs a look into the index, however many jobs it holds. PostgreSQL is
-// told to look for the next lane for each one; SQLite, by a plus, to compare with values and not with columns, as in `insight`.
+// told to look for the next lane for each one; SQLite is told how to jump, as in `insight`.
 const LANES: Stmt = Stmt::shared(
     "looking for jobs that need permits",
     "WITH RECURSIVE lane (depth, resource, queue, kind, priority, head) AS (\
@@ -103,7 +103,8 @@ const LANES: Stmt = Stmt::shared(
      UNION ALL SELECT l.depth + 1, q.resource, q.queue, q.kind, q.priority, q.scheduled_time \
      FROM lane l JOIN scheduler_job_queue q ON q.job_id = (SELECT f.job_id FROM scheduler_job_queue f \
      WHERE f.status = /*state:pending*/ AND f.deferred = /*no*/ AND f.probation = ? \
-     AND (f.resource, f.queue, f.kind, f.priority) > (+l.resource, +l.queue, +l.kind, +l.priority) \
+     AND (f.resource, f.queue, f.kind, f.priority, f.scheduled_time) \
+     > (+l.resource, +l.queue, +l.kind, +l.priority, 9223372036854775807) \
      ORDER BY f.resource, f.queue, f.kind, f.priority, f.scheduled_time, f.job_id LIMIT 1) WHERE l.depth < ?) \
      SELECT /*now*/ AS now, resource, queue, kind, priority, head FROM lane \
      WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = lane.queue AND p.paused = /*yes*/)",

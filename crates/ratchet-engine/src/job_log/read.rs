@@ -4,7 +4,7 @@ use ratchet_core::store::{PurgeLog, PurgedLog};
 use ratchet_core::{JobId, LogFilter, LogPage, LogPlace, StoreError};
 
 use crate::authorizer::{Action, Target};
-use crate::care::LINES_TOGETHER;
+use crate::care::{LINES_TOGETHER, Pace};
 use crate::client::Client;
 
 impl Client {
