@@ -1,4 +1,4 @@
-//! Looks at a long [history](crate::history) that must cost about the same however long it is, for the tests of stores that count what
+//! Looks at a long [history] that must cost about the same however long it is, for the tests of stores that count what
 //! theirs reads.
 
 use std::time::Duration;

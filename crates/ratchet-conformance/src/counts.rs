@@ -38,7 +38,11 @@ pub(crate) async fn jobs_are_counted_by_what_they_have_in_common(bench: Bench) {
     elsewhere.spec.queue = queue("elsewhere");
     bench.failed(work(), "boom").await;
     bench.submit_each(vec![work(), elsewhere]).await;
-    check(&counted(&bench, &all, CountBy::State).await, 3, &[("FAILED", 1), ("PENDING", 2)]);
+    check(
+        &counted(&bench, &all, CountBy::State).await,
+        3,
+        &[(JobState::Failed.as_str(), 1), (JobState::Pending.as_str(), 2)],
+    );
     check(&counted(&bench, &all, CountBy::Kind).await, 3, &[(KIND, 2), ("other", 1)]);
     check(&counted(&bench, &all, CountBy::Queue).await, 3, &[("default", 2), ("elsewhere", 1)]);
 }
@@ -64,7 +68,7 @@ pub(crate) async fn jobs_of_a_tag_are_counted_by_state_and_by_node(bench: Bench)
     bench.running(tagged("blue")).await;
     bench.submit_each(vec![tagged("blue"), work(), tagged("red")]).await;
     let blue = of_tag("blue");
-    let states = [("FAILED", 1), ("RUNNING", 1), ("PENDING", 1)];
+    let states = [(JobState::Failed.as_str(), 1), (JobState::Running.as_str(), 1), (JobState::Pending.as_str(), 1)];
     check(&counted(&bench, &blue, CountBy::State).await, 3, &states);
     let node = bench.node.to_string();
     check(&counted(&bench, &blue, CountBy::Node).await, 3, &[(&node, 2)]);
