@@ -116,7 +116,7 @@ impl Sql {
     }
 
     /// What the server would do of itself, while something is measured.
-    fn tidy(self) -> &'static [&'static str] {
+    pub fn tidy(self) -> &'static [&'static str] {
         match self {
             // No ANALYZE: the product never asks for one, so a file in use has no statistics either.
             Self::Sqlite => &["PRAGMA wal_checkpoint(TRUNCATE)"],
