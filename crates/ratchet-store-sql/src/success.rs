@@ -128,8 +128,12 @@ const _: () = assert!(
 );
 
 // What the general way does in four statements and four round trips: the row that still matches goes, its end is written,
-// its key is free, its attempt is recorded. The state is compared so that the planner does not think of the index of what
-// runs: rows are found by their keys.
+// its key is free, its attempt is recorded.
+//
+// Rows are found by their keys, one by one, and then by where they are: what the planner is offered leaves it no other way.
+// Of a queue that was nearly empty when it was last analyzed it believes that a key costs as much as all of them, and would
+// read the whole queue in each turn until somebody analyzes it again. A row that moves between the two is left to the
+// general way. The state is compared so that the index of what runs is no way either.
 // Children are counted for their batches in the same statement, in the order of these: a busy batch costs a turn no round
 // trip more.
 const SUCCEED: Stmt = Stmt::only_postgres(
@@ -139,7 +143,9 @@ const SUCCEED: Stmt = Stmt::only_postgres(
      ?::bigint[], ?::jsonb[], ?::bigint[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::bigint[], ?::bigint[]) \
      AS v (job_id, version, node_id, state, attempts, crash_count, result, attempt, status, started_at, ended_at, \
      duration_us, queue_wait_us)), \
-     gone AS (DELETE FROM scheduler_job_queue q USING v WHERE q.job_id = v.job_id AND q.version = v.version \
+     found AS MATERIALIZED (SELECT v.*, place.* FROM v CROSS JOIN LATERAL \
+     (SELECT ctid AS place FROM scheduler_job_queue WHERE job_id = v.job_id OFFSET 0) place), \
+     gone AS (DELETE FROM scheduler_job_queue q USING found v WHERE q.ctid = v.place AND q.version = v.version \
      AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ AND q.flow & 33 = 0 \
      RETURNING v.*, q.last_error, q.scheduled_time, q.business_key, q.flow), \
      ended AS (UPDATE scheduler_job j SET terminal_status = gone.state, version = gone.version + 1, \
