@@ -59,6 +59,14 @@ impl Bare {
         ran.with_context(|| text.to_owned())
     }
 
+    /// Has the server do now what it would do later: after many writes, that is not to be in what is measured next.
+    pub async fn tidy(&mut self) -> Result<()> {
+        for statement in self.sql().tidy() {
+            self.run(statement).await?;
+        }
+        Ok(())
+    }
+
     /// Leaves nothing in some tables.
     pub async fn empty(&mut self, tables: &[&str]) -> Result<()> {
         for table in tables {

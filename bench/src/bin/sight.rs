@@ -1,4 +1,4 @@
-//! What it costs to be seen: drains of jobs that write two lines to their logs, with figures, spans and logs on, beside
+//! What it costs to be seen: drains of jobs that write lines to their logs, with figures, spans and logs on, beside
 //! drains with all of it off.
 //!
 //! `cargo run --release -p ratchet-bench --bin sight -- --database postgres://…` on a database that may be filled. A recorder
@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
 use ratchet::prelude::*;
 use ratchet::{JobLogLayer, JobLogs};
+use ratchet_bench::bare::Bare;
 use ratchet_bench::figures::Sample;
 use ratchet_bench::noop;
 use tracing::Subscriber;
@@ -30,6 +31,9 @@ struct Args {
     jobs: usize,
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Lines that each job writes to its log
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=100))]
+    lines: u64,
     /// What is held against `off`
     #[arg(long, value_delimiter = ',', default_values = ["on", "debug"])]
     sides: Vec<Side>,
@@ -83,14 +87,17 @@ impl Side {
     }
 }
 
-/// Says something in both ways that a handler has.
+/// Says so many things, in turn in both ways that a handler has.
 #[job(kind = "bench.says")]
-async fn says(ctx: &JobContext, number: u64) {
-    ctx.log().field("number", number).info("begins");
-    tracing::info!(number, "ends");
+async fn says(ctx: &JobContext, lines: u64) {
+    for line in 0..lines {
+        if line % 2 == 0 {
+            ctx.log().field("line", line).info("begins");
+        } else {
+            tracing::info!(line, "ends");
+        }
+    }
 }
-
-const LINES: u64 = 2;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -111,11 +118,12 @@ async fn drain(side: Side, args: &Args) -> Result<()> {
     }
     let store = ratchet::open_store(&args.database, true).await?;
     let client = Client::shared(store.clone());
-    noop::fill_with(&client, args.jobs, TOGETHER, says).await?;
+    noop::fill_with(&client, args.jobs, TOGETHER, |_| says(args.lines)).await?;
+    Bare::open(&args.database).await?.tidy().await?;
     let job_logs = if logs { JobLogs::default() } else { JobLogs::off() };
     let node = Ratchet::builder().shared_store(store).jobs(jobs![says]).job_logs(job_logs);
     let (rate, stats) = noop::drain(node, args.jobs).await?;
-    let lines = if logs { args.jobs as u64 * LINES } else { 0 };
+    let lines = if logs { args.jobs as u64 * args.lines } else { 0 };
     let (written, lost) = (stats.log_lines, stats.log_lines_lost);
     if let Some(exporter) = exporter {
         let counted = format!("ratchet_jobs_completed{{kind=\"bench.says\"}} {}", args.jobs);
@@ -154,7 +162,7 @@ fn compare(args: &Args) -> Result<()> {
             rounds[place].push(Sample::new(side.name(), rate, off).with("waiting", waiting).with("lost", lost));
         }
     }
-    println!("drains of {} jobs, {} rounds: medians, in jobs/s", args.jobs, args.rounds);
+    println!("drains of {} jobs, {} lines each, {} rounds: medians, in jobs/s", args.jobs, args.lines, args.rounds);
     println!(
         "{:<8} {:>9} {:>9} {:>7} {:>7} {:>7}   {:>13} {:>10}",
         "", "with", "off", "ratio", "lowest", "highest", "lines waiting", "lines lost"
@@ -174,7 +182,16 @@ fn compare(args: &Args) -> Result<()> {
 /// What a drain in a process of its own prints.
 fn in_process(args: &Args, side: Side) -> Result<[f64; 3]> {
     let mut process = Command::new(std::env::current_exe()?);
-    process.args(["--database", &args.database, "--side", side.name(), "--jobs", &args.jobs.to_string()]);
+    process.args([
+        "--database",
+        &args.database,
+        "--side",
+        side.name(),
+        "--jobs",
+        &args.jobs.to_string(),
+        "--lines",
+        &args.lines.to_string(),
+    ]);
     let output = process.stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "the drain {:?} ended with {}", side.name(), output.status);
     let text = String::from_utf8(output.stdout)?;
