@@ -1,6 +1,8 @@
 //! What a job writes down is kept with it: its own lines, and what code below it gives to `tracing`. A sink of one's own
 //! can take the lines instead of the database.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use ratchet::prelude::*;
 use ratchet::{JobLogLayer, JobLogSink, JobLogs, LogFilter, LogLevel, LogLine, LogSinkError};
@@ -32,8 +34,8 @@ struct Stdout;
 
 #[async_trait]
 impl JobLogSink for Stdout {
-    async fn write(&self, lines: &[LogLine]) -> Result<(), LogSinkError> {
-        for line in lines {
+    async fn write(&self, lines: Arc<[LogLine]>) -> Result<(), LogSinkError> {
+        for line in lines.iter() {
             println!("  stdout: {} {}", line.level, line.message);
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! What a broken store passes on: all but turns and the upkeep of nodes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -297,7 +298,7 @@ impl InsightStore for BrokenStore {
 
 #[async_trait]
 impl JobLogStore for BrokenStore {
-    async fn append_log(&self, lines: &[LogLine]) -> Result<(), StoreError> {
+    async fn append_log(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
         self.inner.append_log(lines).await
     }
 

@@ -32,7 +32,7 @@ fn line(claim: &Claim, seq: u32, at: Timestamp, message: &str) -> LogLine {
 
 impl Bench {
     async fn append(&self, lines: &[LogLine]) {
-        self.store.append_log(lines).await.expect("lines are appended");
+        self.store.append_log(lines.into()).await.expect("lines are appended");
     }
 
     async fn page(&self, id: JobId, filter: LogFilter, after: Option<LogPlace>, limit: usize) -> LogPage {

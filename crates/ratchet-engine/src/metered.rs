@@ -180,7 +180,7 @@ timed!(InsightStore {
     fn edges_to(id: JobId) -> Vec<Edge>;
 });
 timed!(JobLogStore {
-    fn append_log(lines: &[LogLine]) -> ();
+    fn append_log(lines: Arc<[LogLine]>) -> ();
     fn read_log(id: JobId, filter: &LogFilter, after: Option<LogPlace>, limit: usize) -> LogPage;
     fn purge_log(request: &PurgeLog) -> PurgedLog;
 });

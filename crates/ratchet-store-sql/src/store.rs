@@ -467,11 +467,18 @@ macro_rules! implement_store {
 
             #[async_trait]
             impl JobLogStore for $store {
-                async fn append_log(&self, lines: &[LogLine]) -> Result<(), StoreError> {
+                async fn append_log(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
                     if lines.is_empty() {
                         return Ok(());
                     }
-                    let lines: Arc<[LogLine]> = lines.into();
+                    if job_log::is_cheaper_for_new(self.dialect()) {
+                        let new = lines.clone();
+                        let append = work!([new], |conn| job_log::append_new(conn, &new));
+                        match self.transact(Intent::Statement, append).await {
+                            Err(error) if *error.kind() == ErrorKind::Conflict => {}
+                            done => return done,
+                        }
+                    }
                     self.transact(Intent::Statement, work!([lines], |conn| job_log::append(conn, &lines))).await
                 }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use ratchet_core::store::{JobLogStore, PurgeLog, PurgedLog};
 use ratchet_core::{ErrorKind, JobId, LogFilter, LogLine, LogPage, LogPlace, StoreError};
@@ -6,7 +8,7 @@ use super::{BrokenStore, Flaw, mangled};
 
 #[async_trait]
 impl JobLogStore for BrokenStore {
-    async fn append_log(&self, lines: &[LogLine]) -> Result<(), StoreError> {
+    async fn append_log(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
         if self.has(Flaw::RefusesNothing) && lines.is_empty() {
             return Err(StoreError::new(ErrorKind::Invalid, "appending", "there is nothing to append"));
         }
@@ -37,7 +39,7 @@ impl JobLogStore for BrokenStore {
             }
             _ => {}
         }
-        self.inner.append_log(&lines).await
+        self.inner.append_log(lines.into()).await
     }
 
     async fn read_log(

@@ -1,4 +1,5 @@
 use std::ops::Bound;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -13,9 +14,9 @@ use crate::store::{JobLogStore, PurgeLog, PurgedLog};
 
 #[async_trait]
 impl JobLogStore for MemoryStore {
-    async fn append_log(&self, lines: &[LogLine]) -> Result<(), StoreError> {
+    async fn append_log(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
         let (mut tables, _) = self.open();
-        for line in lines {
+        for line in lines.iter() {
             let kept = LogLine { at: to_micros(line.at), ..line.clone() };
             tables.log.entry((line.job_id, line.place())).or_insert(kept);
         }

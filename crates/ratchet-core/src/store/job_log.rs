@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,7 +16,7 @@ use crate::job_log::{LogFilter, LogLine, LogPage, LogPlace};
 pub trait JobLogStore: Send + Sync {
     /// Appends lines of any jobs. A line whose job, version and number are there already is left as it is, so that the same
     /// lines may be given again, as after a lost reply.
-    async fn append_log(&self, lines: &[LogLine]) -> Result<(), StoreError>;
+    async fn append_log(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError>;
 
     /// A page of a job's log in the order in which it was written, attempt by attempt; `limit` is 1 to
     /// [`PAGE_LIMIT_MAX`](crate::page::PAGE_LIMIT_MAX), else [`Invalid`](crate::ErrorKind::Invalid).

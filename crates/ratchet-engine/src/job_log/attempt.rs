@@ -142,7 +142,7 @@ pub(super) mod tests {
 
     async fn taken(queue: &LogQueue) -> Vec<(u32, String)> {
         queue.attempt_ended();
-        queue.take().await.unwrap().into_iter().map(|line| (line.seq, line.message)).collect()
+        queue.take().await.unwrap().iter().map(|line| (line.seq, line.message.clone())).collect()
     }
 
     #[tokio::test]

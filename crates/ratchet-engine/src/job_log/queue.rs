@@ -108,7 +108,7 @@ impl LogQueue {
     }
 
     /// Waits until there are lines to be written, and takes some; `None` when there are none and none will come.
-    pub(super) async fn take(&self) -> Option<Vec<LogLine>> {
+    pub(super) async fn take(&self) -> Option<Arc<[LogLine]>> {
         loop {
             let until = {
                 let mut waiting = self.lock();
@@ -116,7 +116,7 @@ impl LogQueue {
                     None if waiting.closed => return None,
                     None => None,
                     Some(due) if waiting.closed || waiting.is_enough() || due <= Instant::now() => {
-                        return Some(waiting.take_some());
+                        return Some(waiting.take_some().into());
                     }
                     due => due,
                 }

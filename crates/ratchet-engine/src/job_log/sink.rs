@@ -13,6 +13,8 @@ use crate::failure::BoxError;
 /// after a failed call; job, version and number tell them apart.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use async_trait::async_trait;
 /// use ratchet_core::LogLine;
 /// use ratchet_engine::{JobLogSink, LogSinkError};
@@ -21,8 +23,8 @@ use crate::failure::BoxError;
 ///
 /// #[async_trait]
 /// impl JobLogSink for Stdout {
-///     async fn write(&self, lines: &[LogLine]) -> Result<(), LogSinkError> {
-///         for line in lines {
+///     async fn write(&self, lines: Arc<[LogLine]>) -> Result<(), LogSinkError> {
+///         for line in lines.iter() {
 ///             println!("{} {} {} {}", line.at, line.job_id, line.level, line.message);
 ///         }
 ///         Ok(())
@@ -31,11 +33,11 @@ use crate::failure::BoxError;
 /// ```
 #[async_trait]
 pub trait JobLogSink: Send + Sync + 'static {
-    /// Writes lines, all of them or none as far as it can.
+    /// Writes lines, all of them or none as far as it can. They are shared so that they can be handed on without a copy.
     ///
     /// # Errors
     /// Says whether it is worth another try.
-    async fn write(&self, lines: &[LogLine]) -> Result<(), LogSinkError>;
+    async fn write(&self, lines: Arc<[LogLine]>) -> Result<(), LogSinkError>;
 }
 
 /// Why lines were not written.
@@ -73,7 +75,7 @@ pub(crate) struct StoreSink(pub(crate) Arc<dyn Store>);
 
 #[async_trait]
 impl JobLogSink for StoreSink {
-    async fn write(&self, lines: &[LogLine]) -> Result<(), LogSinkError> {
+    async fn write(&self, lines: Arc<[LogLine]>) -> Result<(), LogSinkError> {
         Ok(self.0.append_log(lines).await?)
     }
 }

@@ -37,17 +37,17 @@ impl LogWriter {
     /// Writes lines in their order. What is refused is halved until the lines at fault stand alone.
     ///
     /// `refused` counts what was given up since the start.
-    async fn write(&self, lines: Vec<LogLine>, refused: &mut u64) {
+    async fn write(&self, lines: Arc<[LogLine]>, refused: &mut u64) {
         let mut refusals = 0;
         let mut groups = vec![lines];
-        while let Some(mut group) = groups.pop() {
+        while let Some(group) = groups.pop() {
             match self.write_patiently(&group).await {
                 Ok(()) => self.queue.written(group.len()),
                 Err(error) => {
                     refusals += 1;
                     if group.len() > 1 && refusals < REFUSALS_MAX {
-                        let second = group.split_off(group.len() / 2);
-                        groups.extend([second, group]);
+                        let (first, second) = group.split_at(group.len() / 2);
+                        groups.extend([second.into(), first.into()]);
                     } else {
                         self.queue.lost(group.len());
                         *refused += 1;
@@ -59,10 +59,10 @@ impl LogWriter {
     }
 
     /// Tries until the lines are written or refused.
-    async fn write_patiently(&self, lines: &[LogLine]) -> Result<(), LogSinkError> {
+    async fn write_patiently(&self, lines: &Arc<[LogLine]>) -> Result<(), LogSinkError> {
         let mut failures: u32 = 0;
         loop {
-            let call = AssertUnwindSafe(self.sink.write(lines)).catch_unwind();
+            let call = AssertUnwindSafe(self.sink.write(lines.clone())).catch_unwind();
             let error = match tokio::time::timeout(self.deadline, call).await {
                 Ok(Ok(Ok(()))) => return Ok(()),
                 Ok(Ok(Err(LogSinkError::Again(error)))) => error,

@@ -357,7 +357,7 @@ impl DeadLetterStore for Faulty {
     }
 }
 delegated!(JobLogStore {
-    fn append_log(lines: &[LogLine]) -> ();
+    fn append_log(lines: Arc<[LogLine]>) -> ();
     fn read_log(id: JobId, filter: &LogFilter, after: Option<LogPlace>, limit: usize) -> LogPage;
     fn purge_log(request: &PurgeLog) -> PurgedLog;
 });

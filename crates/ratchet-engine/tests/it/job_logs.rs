@@ -116,7 +116,7 @@ impl Told {
 
 #[async_trait]
 impl JobLogSink for Told {
-    async fn write(&self, lines: &[LogLine]) -> Result<(), LogSinkError> {
+    async fn write(&self, lines: Arc<[LogLine]>) -> Result<(), LogSinkError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         assert!(!self.panics, "the sink panics");
         tokio::time::sleep(self.slow).await;
@@ -130,7 +130,7 @@ impl JobLogSink for Told {
         if self.bad.is_some_and(|bad| lines.iter().any(|line| line.message == bad)) {
             return Err(LogSinkError::refused("a bad line"));
         }
-        self.taken.lock().unwrap().extend_from_slice(lines);
+        self.taken.lock().unwrap().extend_from_slice(&lines);
         Ok(())
     }
 }
