@@ -372,21 +372,20 @@ impl Pump {
         self.held.iter().copied().chain(unwritten).chain(running).any(|fence| fence.node == node)
     }
 
-    /// Starts a claimed job.
-    pub(super) fn dispatch(&mut self, claim: Claim) {
+    /// Starts a claimed job, if it may and can run here.
+    pub(super) fn dispatch(&mut self, claim: Claim) -> bool {
         let Claim { fence, job, inputs, signal } = claim;
         let job = Arc::new(job);
         let standing = self.standing.borrow().clone();
         if standing.right.is_cancelled() || standing.node != fence.node {
             // Fenced while the claim was under way: the reconcile hands it back, without a run that would be cut off.
             self.timers.claim_uncertain = true;
-            return;
+            return false;
         }
         let Some(pool) = self.slots.take(&job.spec.queue, &job.spec.kind) else {
             tracing::error!(job.id = %job.id, job.kind = %job.spec.kind, "the store handed out a job that was not asked for");
-            return;
+            return false;
         };
-        self.counters.claimed.add(1);
         let leash = Arc::new(Leash::under(&standing.right));
         let claimed = Claimed { fence, job: job.clone(), inputs, signal };
         let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
@@ -406,6 +405,7 @@ impl Pump {
         });
         self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.reconcile);
         self.running.insert(fence, Running { job, ctx, leash, pool, task: task.abort_handle() });
+        true
     }
 
     fn receive(&mut self, message: Message) {

@@ -239,6 +239,9 @@ impl Counter {
     }
 
     pub(crate) fn add(&self, n: usize) {
+        if n == 0 {
+            return;
+        }
         self.count.fetch_add(n as u64, Ordering::Relaxed);
         self.meter.count(self.name, &[], n as u64);
     }

@@ -105,6 +105,8 @@ impl Pump {
     /// What a committed turn means: events, freed slots, jobs to start.
     fn finish(&mut self, turn: Turn, count: usize, request: Option<&ClaimRequest>) {
         let (mut follow_up, mut permits_ended) = (false, 0);
+        // Once for all of them: each call is a figure for whoever watches.
+        self.counters.settled.add(turn.settled.iter().filter(|settled| **settled != Settled::Conflict).count());
         let settlements: Vec<Settlement> = self.settlements.drain(..count).collect();
         let ended: Vec<_> = self.ended.drain(..count).collect();
         for ((settlement, mut ended), settled) in settlements.into_iter().zip(ended).zip(turn.settled) {
@@ -116,7 +118,6 @@ impl Pump {
                     continue;
                 }
                 Settled::Applied | Settled::AlreadyApplied => {
-                    self.counters.settled.add(1);
                     self.client.bus().publish_settled(&ended.job, &settlement, ended.defer);
                     // What the handler's own transaction has released, nobody here has told us.
                     let unseen = settled == Settled::AlreadyApplied && ended.job.flow.has(Flow::DEPENDANTS);
@@ -160,9 +161,8 @@ impl Pump {
         self.ask_due_soon();
         if let Some(request) = request {
             let claimed = turn.claimed.len();
-            for claim in turn.claimed {
-                self.dispatch(claim);
-            }
+            let started = turn.claimed.into_iter().map(|claim| usize::from(self.dispatch(claim))).sum();
+            self.counters.claimed.add(started);
             self.plan_poll(request.limit, claimed);
         }
         if follow_up {
