@@ -49,7 +49,7 @@ pub struct SignalOutcome {
 pub enum SignalError {
     /// The key, the payload or the reason is out of bounds; nothing was written.
     #[error("the signal was refused: {0}")]
-    Invalid(InvalidInput),
+    Invalid(#[source] InvalidInput),
     /// The store could not take it.
     #[error(transparent)]
     Store(#[from] StoreError),

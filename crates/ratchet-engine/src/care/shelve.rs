@@ -30,9 +30,7 @@ impl Client {
     pub async fn jobs_to_archive(&self, state: JobState, age: Duration) -> Result<Counted, StoreError> {
         check_ended(state)?;
         self.demand(Action::Archive, &Target::Ended)?;
-        let cutoff = Some(clock::earlier(self.store().database_time().await?, age));
-        // What ended before a time was made before it.
-        let filter = JobFilter { states: vec![state], made_until: cutoff, ended_until: cutoff, ..JobFilter::default() };
+        let filter = self.ended_before(JobFilter { states: vec![state], ..JobFilter::default() }, age).await?;
         self.store().count(&filter, &CountBy::Kind).await
     }
 
@@ -84,8 +82,8 @@ impl Client {
         let state = JobState::Failed;
         let mut old = self.old_letters(filter, age).await?;
         let (mut moved, mut pace) = (0, Pace::new());
-        while let Some(letters) = old.next(self).await? {
-            let limit = pace.begin(TOGETHER);
+        while let Some(letters) = old.next(self, pace.begin(TOGETHER)).await? {
+            let limit = letters.len();
             let request = ArchiveRequest { state, age, after: None, limit, only: Some(letters) };
             moved += self.store().archive(&request).await?.moved;
             pace.rest().await;
@@ -99,7 +97,7 @@ impl Client {
     pub async fn dead_letters_to_purge(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
         let mut old = self.old_letters(filter, age).await?;
         let mut count = 0;
-        while let Some(letters) = old.next(self).await? {
+        while let Some(letters) = old.next(self, TOGETHER).await? {
             count += letters.len() as u64;
         }
         Ok(count)
@@ -107,11 +105,20 @@ impl Client {
 
     async fn old_letters(&self, filter: &DeadLetterFilter, age: Duration) -> Result<OldLetters, StoreError> {
         self.demand(Action::Archive, &Target::Ended)?;
+        let jobs = self.ended_before(filter.jobs.clone(), age).await?;
+        Ok(OldLetters { filter: DeadLetterFilter { jobs, ..filter.clone() }, after: None, over: false })
+    }
+
+    /// Those of a filter that are old enough to be archived: what ended at the very cutoff is, and what ended before it was
+    /// made before it.
+    async fn ended_before(&self, jobs: JobFilter, age: Duration) -> Result<JobFilter, StoreError> {
         let cutoff = clock::earlier(self.store().database_time().await?, age);
-        let mut filter = filter.clone();
-        // What failed before a time was made before it.
-        filter.jobs.made_until = Some(filter.jobs.made_until.map_or(cutoff, |until| until.min(cutoff)));
-        Ok(OldLetters { filter, cutoff, after: None, over: false })
+        let earlier = |until: Option<Timestamp>, than: Timestamp| Some(until.map_or(than, |until| until.min(than)));
+        Ok(JobFilter {
+            made_until: earlier(jobs.made_until, cutoff),
+            ended_until: earlier(jobs.ended_until, clock::later(cutoff, Duration::from_micros(1))),
+            ..jobs
+        })
     }
 
     /// Deletes jobs for good that were archived longer ago than `age`; says how many. Idempotency keys stay taken.
@@ -143,23 +150,22 @@ fn check_ended(state: JobState) -> Result<(), StoreError> {
     limits::check_ended(state).map_err(refused)
 }
 
-/// Dead letters of a filter that failed before a time, a portion at a time.
+/// Dead letters of a filter, a portion at a time.
 struct OldLetters {
     filter: DeadLetterFilter,
-    cutoff: Timestamp,
     after: Option<JobCursor>,
     over: bool,
 }
 
 impl OldLetters {
     /// The next portion, which may be empty; `None` after the last.
-    async fn next(&mut self, client: &Client) -> Result<Option<Vec<JobId>>, StoreError> {
+    async fn next(&mut self, client: &Client, most: usize) -> Result<Option<Vec<JobId>>, StoreError> {
         if self.over {
             return Ok(None);
         }
-        let page = client.dead_letters(&self.filter.jobs, self.after, TOGETHER).await?;
+        let page = client.dead_letters(&self.filter.jobs, self.after, most).await?;
         (self.after, self.over) = (page.next, page.next.is_none());
-        let meant = |letter: &&DeadLetter| letter.failed_at <= self.cutoff && self.filter.passes(letter);
+        let meant = |letter: &&DeadLetter| self.filter.passes(letter);
         Ok(Some(page.items.iter().filter(meant).map(|letter| letter.id).collect()))
     }
 }

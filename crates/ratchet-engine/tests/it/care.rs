@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ratchet_core::page::{ArchiveScope, JobFilter};
 use ratchet_core::store::ClusterStore as _;
-use ratchet_core::{DeadLetterFilter, ErrorKind, JobState, Retention};
-use ratchet_engine::{BulkEventKind, JobEventKind, new_node_id};
+use ratchet_core::{Clock as _, DeadLetterFilter, ErrorKind, JobState, ManualClock, MemoryStore, Retention, clock};
+use ratchet_engine::{BulkEventKind, Client, JobEventKind, SystemClock, new_node_id};
 
 use crate::faulty::Faulty;
 use crate::support::{Play, Stage, engine, event, eventually, memory, quick};
@@ -167,4 +167,19 @@ async fn archiving_and_purging_can_be_asked_for() {
     assert_eq!(ratchet.purge_archive(Duration::from_hours(1)).await.unwrap(), 0);
     assert_eq!(ratchet.purge_archive(Duration::ZERO).await.unwrap(), 1);
     assert_eq!(ratchet.find(handle.id()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_is_said_to_go_to_the_archive_goes_to_the_microsecond() {
+    let clock = Arc::new(ManualClock::at(clock::later(SystemClock.now(), Duration::from_mins(1))));
+    let client = Client::new(MemoryStore::new(clock.clone()));
+    let handle = client.enqueue(Play::FailForGood).submit().await.unwrap();
+    client.cancel(handle.id()).await.unwrap();
+    let (state, hour) = (JobState::Canceled, Duration::from_hours(1));
+    let goes = async || client.jobs_to_archive(state, hour).await.unwrap().jobs;
+    let moment = Duration::from_micros(1);
+    clock.advance(hour.saturating_sub(moment));
+    assert_eq!((goes().await, client.archive(state, hour).await.unwrap()), (0, 0), "a microsecond too young");
+    clock.advance(moment);
+    assert_eq!((goes().await, client.archive(state, hour).await.unwrap()), (1, 1));
 }
