@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ratchet_core::{ErrorKind, StoreError};
+use ratchet_store_sql::{Counters, Dialect, Texts, migrate};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
+use crate::conn::Session;
+use crate::error::store_error;
 use crate::store::SqliteStore;
 
 /// How a store is opened; from [`SqliteStore::options`].
@@ -106,9 +109,22 @@ impl SqliteOptions {
     }
 
     async fn open_once(&self) -> Result<SqliteStore, StoreError> {
+        if !self.migrate && self.path.exists() {
+            self.check_schema().await?;
+        }
         let store = SqliteStore::new(self.connect_options(), self.readers)?;
         store.prepare(self.migrate).await?;
         Ok(store)
+    }
+
+    /// Refuses a file that is not Ratchet's before anything in it is changed: the store's own connections turn it to WAL, for
+    /// good.
+    async fn check_schema(&self) -> Result<(), StoreError> {
+        let options = SqliteConnectOptions::new().filename(&self.path).busy_timeout(self.busy_timeout);
+        let opened = options.disable_statement_logging().connect().await;
+        let mut conn = opened.map_err(|error| store_error("looking into the file", error))?;
+        let (texts, counters) = (Texts::new(Dialect::Sqlite), Counters::default());
+        migrate::check(&mut Session { conn: &mut conn, texts: &texts, counters: &counters }).await
     }
 
     fn connect_options(&self) -> SqliteConnectOptions {

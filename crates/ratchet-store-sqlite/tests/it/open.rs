@@ -1,4 +1,6 @@
 use ratchet_core::{ErrorKind, StoreError};
+use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
+use ratchet_store_sqlite::sqlx::{self, ConnectOptions as _, Connection as _};
 use ratchet_store_sqlite::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
@@ -24,6 +26,24 @@ fn what_cannot_be_opened_is_said_with_the_path_and_what_to_do() {
         refused(SqliteStore::options(text), ErrorKind::Invalid, "text.db").await;
         // Root may write everywhere but here.
         refused(SqliteStore::options("/proc/jobs.db"), ErrorKind::Unavailable, "/proc/jobs.db").await;
+    });
+}
+
+#[test]
+fn a_database_of_somebody_else_is_refused_and_left_as_it_was() {
+    super::run(async {
+        let dir = TempDir::new().unwrap();
+        let (empty, foreign) = (dir.path().join("empty.db"), dir.path().join("foreign.db"));
+        std::fs::write(&empty, "").unwrap();
+        let options = SqliteConnectOptions::new().filename(&foreign).create_if_missing(true);
+        let mut conn = options.connect().await.unwrap();
+        sqlx::raw_sql("CREATE TABLE theirs (x)").execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
+        for file in [empty, foreign] {
+            let before = std::fs::read(&file).unwrap();
+            refused(SqliteStore::options(&file).migrate(false), ErrorKind::Invalid, "schema").await;
+            assert_eq!(std::fs::read(&file).unwrap(), before, "{}", file.display());
+        }
     });
 }
 
