@@ -83,7 +83,9 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
     match command {
         Command::Run(Running { older_than, state, dry_run }) => {
             let all = || JobState::ALL.into_iter().filter(|state| state.is_terminal()).collect();
-            let states: Vec<JobState> = if state.is_empty() { all() } else { state };
+            let mut states: Vec<JobState> = if state.is_empty() { all() } else { state };
+            states.sort_unstable();
+            states.dedup();
             let mut done = Moved { archived: 0, more: false, dry_run };
             for state in states {
                 if dry_run {

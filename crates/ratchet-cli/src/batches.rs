@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use ratchet::{Batch, BatchProgress, Client, ErrorKind, JobCursor, JobId};
+use ratchet::{Batch, BatchProgress, Client, ErrorKind, JobCursor, JobId, ProgressEvery};
 use serde::Serialize;
 
 use crate::counts::counted;
@@ -154,7 +154,12 @@ fn page(shown: &Shown) -> String {
         rows.push(("ended", ended.to_string()));
     }
     if let Some(hook) = &batch.hook {
-        rows.push(("tells", format!("{} ({:?})", hook.spec.kind, hook.every)));
+        let every = match hook.every {
+            ProgressEvery::Items(1) => "child".to_owned(),
+            ProgressEvery::Items(items) => format!("{items} children"),
+            ProgressEvery::Percent(percent) => format!("{percent} %"),
+        };
+        rows.push(("tells", format!("{}, every {every}", hook.spec.kind)));
     }
     format!("{}\n\nIts children: ratchet jobs list --parent {}", details(rows), batch.id)
 }

@@ -143,6 +143,8 @@ struct Done {
     retried: u64,
     revived: u64,
     passed_over: u64,
+    /// Whether as many were retried as were asked for, so that there may be more.
+    more: bool,
     /// Those that were left out because of their business keys.
     held: Vec<HeldKey>,
 }
@@ -172,7 +174,9 @@ async fn retry(session: &Session, client: &Client, retrying: Retrying) -> Result
         }
         Err(error) => return Err(error.into()),
     };
-    session.output.show(&Done { retried: count, revived, passed_over, held }, retried_text)?;
+    session
+        .output
+        .show(&Done { retried: count, revived, passed_over, more: count == u64::from(limit), held }, retried_text)?;
     Ok(Exit::Done)
 }
 
@@ -183,6 +187,9 @@ fn retried_text(done: &Done) -> String {
     }
     if done.passed_over > 0 {
         let _ = write!(text, "; {} passed over: they cannot be", counted(done.passed_over, "was", "were"));
+    }
+    if done.more {
+        text.push_str("; there may be more: --limit takes up to 1000, and the same again goes on");
     }
     for held in &done.held {
         let _ = write!(text, "\nleft out: {held}");

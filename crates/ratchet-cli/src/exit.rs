@@ -3,21 +3,24 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use ratchet::InvalidInput;
+
 /// The exit codes, for `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
   0  done
   1  an error: the database cannot be used, or something broke
-  2  wrong usage
+  2  wrong usage: an option that is not known, or a value that is not allowed
   3  not found: there is no such job, batch, workflow or schedule
   4  refused: its state, or another job, does not allow it
 With several jobs, the highest code of all.";
 
-/// How a command ended. Wrong usage (2) is the argument parser's.
+/// How a command ended. Mostly it is the argument parser that notices wrong usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     Done = 0,
     Error = 1,
+    Usage = 2,
     NotFound = 3,
     Refused = 4,
 }
@@ -46,5 +49,5 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
             told.push_str(&text);
         }
     }
-    Exit::Error
+    if error.chain().any(<dyn std::error::Error>::is::<InvalidInput>) { Exit::Usage } else { Exit::Error }
 }

@@ -84,7 +84,8 @@ pub(crate) async fn run(session: &Session, sending: Sending) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let Some(id) = job else {
-        eprintln!("error: no job waits for it, and it was not kept: it was not to be, or one is kept already");
+        let why = if no_keep { "it was not to be kept" } else { "one is kept already" };
+        eprintln!("error: no job waits for it, and {why}");
         return Ok(Exit::Refused);
     };
     match client.find(id).await? {

@@ -32,7 +32,9 @@ fn shown(found: &Counted) -> String {
     }
     let mut groups: Vec<(&String, &u64)> = found.groups.iter().collect();
     groups.sort_by_key(|(_, jobs)| std::cmp::Reverse(**jobs));
-    let rows = groups.into_iter().map(|(group, jobs)| [jobs.to_string(), group.clone()]);
+    let others = found.jobs - found.groups.values().sum::<u64>();
+    let in_none = (others > 0).then(|| [others.to_string(), "(in none)".to_owned()]);
+    let rows = groups.into_iter().map(|(group, jobs)| [jobs.to_string(), group.clone()]).chain(in_none);
     let total = counted(found.jobs, "job", "jobs");
     let more = if found.more { ", and more that were not looked at: narrow it down" } else { "" };
     format!("{}\n\n{total}{more}", table(&["JOBS", "GROUP"], 1, rows))

@@ -49,6 +49,9 @@ async fn dead_letters_are_purged_by_filter_and_counted_before() {
     let (first, second) = (place.failed_job("order-1").await, place.failed_job("order-2").await);
     let purge = |args: &[&str]| place.ratchet(&[&["dead-letters", "purge", "--older-than", "0s"], args].concat());
     purge(&["--dry-run"]).expect(0, &["would archive 2 dead letters"]);
+    place.ratchet(&["resources", "set", "printer", "10001"]).expect(2, &["the limit is 10000"]);
+    let twice = ["archive", "run", "--older-than", "0s", "--state", "failed,failed", "--dry-run"];
+    place.ratchet(&twice).expect(0, &["would archive 2 jobs"]);
     purge(&["--dry-run", "--business-key", "order-1"]).expect(0, &["would archive 1 dead letter\n"]);
     purge(&["--kind", "other"]).expect(0, &["archived 0 dead letters"]);
     purge(&["--except", &format!("{first},{second}")]).expect(0, &["archived 0 dead letters"]);
@@ -70,6 +73,7 @@ async fn dead_letters_whose_keys_are_held_are_named_and_can_be_left_out() {
     assert_eq!(place.json(&["jobs", "show", &free])["state"], "FAILED", "all or none");
     let done = place.json(&["dead-letters", "retry", "--skip-held", "--limit", "1"]);
     assert_eq!((&done["retried"], &done["held"]), (&1.into(), &serde_json::json!([])), "the newest is free");
+    assert_eq!(done["more"], true, "as many as were asked for");
     let left_out = format!("left out: {why}");
     let skipped = place.ratchet(&["dead-letters", "retry", "--skip-held"]);
     skipped.expect(0, &["0 dead letters will be tried again", &left_out]);

@@ -70,7 +70,7 @@ async fn a_list_has_the_order_that_is_asked_for() {
         assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "{order}");
     }
     let mixed = ["jobs", "list", "--order", "oldest", "--after", first];
-    place.ratchet(&mixed).expect(1, &["`after` is of a list in the order \"newest\"", "begin with the first page"]);
+    place.ratchet(&mixed).expect(2, &["`after` is of a list in the order \"newest\"", "begin with the first page"]);
     place.ratchet(&["jobs", "list", "--order", "size"]).expect(2, &["use newest, oldest or priority"]);
     place.ratchet(&["jobs", "list", "--after", "x"]).expect(2, &["the last line of a page"]);
     for (filter, expected) in [

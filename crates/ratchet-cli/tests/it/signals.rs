@@ -25,7 +25,8 @@ async fn a_signal_that_nobody_waits_for_is_kept_or_refused() {
     let place = Place::migrated().await;
     place.ratchet(&["signal", "early", "--keep", "15m"]).expect(0, &["it is kept"]);
     place.ratchet(&["signal", "early"]).expect(4, &["one is kept already"]);
-    place.ratchet(&["signal", "other", "--no-keep"]).expect(4, &["it was not kept"]);
+    place.ratchet(&["signal", "other", "--no-keep"]).expect(4, &["it was not to be kept"]);
+    place.ratchet(&["signal", ""]).expect(2, &["`signal key` is empty"]);
     place.ratchet(&["signal"]).expect(2, &["<KEY|--job <ID>>"]);
     place.ratchet(&["signal", "a", "--payload", "{"]).expect(2, &["it is not JSON"]);
     place.ratchet(&["signal", "a", "--keep", "5y"]).expect(2, &["is no duration"]);
