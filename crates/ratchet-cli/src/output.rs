@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
 use console::Term;
 use serde::Serialize;
 
@@ -54,8 +54,8 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     text.chars().map(|c| if obeyed(c) { picture(c) } else { c }).collect()
 }
 
-/// A table without lines: numbers to the right, the rest to the left. On a terminal it fits the width if it can: only the
-/// column `may_wrap` gives way, and not below what can be read.
+/// A table without lines: numbers to the right, the rest to the left. On a terminal it fits the width: the column `may_wrap`
+/// gives way, as long as what is left of it can be read.
 pub(crate) fn table<R>(header: &[&str], may_wrap: usize, rows: impl IntoIterator<Item = R>) -> String
 where
     R: IntoIterator<Item = String>,
@@ -83,25 +83,23 @@ pub(crate) fn details(rows: Vec<(&str, String)>) -> String {
     laid_out(table, 1)
 }
 
-/// The least width of a column that gives way: a word fits, and a table that is too wide then is still easier to read
-/// than a letter a line.
-const LEAST: u16 = 14;
+/// The least width of a column that gives way. Lines that the terminal breaks are easier to read than a word in pieces.
+const LEAST: u16 = 16;
 
 fn laid_out(mut table: Table, may_wrap: usize) -> String {
     table.load_style(comfy_table::presets::NOTHING);
+    let (columns, widths) = (table.column_count(), table.column_max_content_widths());
+    let least = |(at, width): (usize, &u16)| 2 + if at == may_wrap { (*width).min(LEAST) } else { *width };
+    let least: u16 = widths.iter().enumerate().map(least).sum();
     let stdout = Term::stdout();
-    if let Some((_, width)) = stdout.size_checked().filter(|_| stdout.is_term()) {
+    if let Some((_, width)) = stdout.size_checked().filter(|(_, width)| stdout.is_term() && least <= *width) {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
-    let (columns, widths) = (table.column_count(), table.column_max_content_widths());
     for (at, column) in table.column_iter_mut().enumerate() {
-        let padding = if at + 1 == columns { 0 } else { 2 };
-        column.set_padding((0, padding));
-        column.set_constraint(if at == may_wrap {
-            ColumnConstraint::LowerBoundary(Width::Fixed(widths[at].min(LEAST) + padding))
-        } else {
-            ColumnConstraint::ContentWidth
-        });
+        column.set_padding((0, if at + 1 == columns { 0 } else { 2 }));
+        if at != may_wrap {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
