@@ -34,7 +34,8 @@ pub(crate) struct Narrow {
     /// Only that came to be so, such as `single`, `callback`, `batch_child`, `recurring`
     #[arg(long = "type", value_name = "TYPE", value_parser = job_type)]
     job_type: Option<JobType>,
-    /// Only made at this time or later, such as 2026-01-31T08:00:00Z
+    /// Only made at this time or later, such as 2026-01-31T08:00:00Z; when a job was made its id says, by the clock of
+    /// whoever made it
     #[arg(long, value_name = "TIME")]
     made_from: Option<Timestamp>,
     /// Only made before this time
