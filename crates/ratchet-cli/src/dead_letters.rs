@@ -174,9 +174,8 @@ async fn retry(session: &Session, client: &Client, retrying: Retrying) -> Result
         }
         Err(error) => return Err(error.into()),
     };
-    session
-        .output
-        .show(&Done { retried: count, revived, passed_over, more: count == u64::from(limit), held }, retried_text)?;
+    let more = count == u64::from(limit);
+    session.output.show(&Done { retried: count, revived, passed_over, more, held }, retried_text)?;
     Ok(Exit::Done)
 }
 
