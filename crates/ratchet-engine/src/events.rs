@@ -14,6 +14,7 @@ use ratchet_core::{
 
 use crate::batch::summary_of;
 use crate::bus::{Bus, EventStream};
+use crate::figures::Tell;
 use crate::metrics::Meter;
 
 /// Something that happened to a job.
@@ -217,7 +218,7 @@ impl EventBus {
 
     /// Tells of a job that is known by what became of it.
     pub(crate) fn publish_about(&self, followed: &Followed, node: Option<NodeId>, what: JobEventKind) {
-        self.meter.event(&followed.kind, &followed.queue, &what);
+        (&self.meter).event(&followed.kind, &followed.queue, &what);
         if !self.is_heard() {
             return;
         }
@@ -263,7 +264,18 @@ impl EventBus {
     }
 
     pub(crate) fn publish(&self, job: &JobRecord, node: Option<NodeId>, what: JobEventKind) {
-        self.meter.event(&job.spec.kind, &job.spec.queue, &what);
+        self.publish_with(&mut &self.meter, job, node, what);
+    }
+
+    /// The same, with somebody else to tell the figures of it.
+    pub(crate) fn publish_with(
+        &self,
+        figures: &mut impl Tell,
+        job: &JobRecord,
+        node: Option<NodeId>,
+        what: JobEventKind,
+    ) {
+        figures.event(&job.spec.kind, &job.spec.queue, &what);
         if !self.is_heard() {
             return;
         }
@@ -282,54 +294,65 @@ impl EventBus {
     }
 
     /// Tells what a settlement did, once it is committed.
-    pub(crate) fn publish_settled(&self, job: &JobRecord, settlement: &Settlement, defer: Option<DeferReason>) {
+    pub(crate) fn publish_settled(
+        &self,
+        figures: &mut impl Tell,
+        job: &JobRecord,
+        settlement: &Settlement,
+        defer: Option<DeferReason>,
+    ) {
         use ratchet_core::AttemptStatus;
         let node = Some(settlement.fence.node);
         let attempt = settlement.attempt.as_ref();
         if let Some(attempt) = attempt {
-            self.meter.attempt(job, attempt);
+            figures.attempt(job, attempt);
         }
         let failed = |error: &str, attempt| JobEventKind::Failed { error: error.to_owned(), attempt };
         if let (Some(AttemptStatus::TimedOut), Some(timeout)) = (attempt.map(|a| a.status), job.spec.timeout) {
-            self.publish(job, node, JobEventKind::TimedOut { timeout });
+            self.publish_with(figures, job, node, JobEventKind::TimedOut { timeout });
         }
         if let Change::Reschedule { .. } | Change::Fail { .. } = settlement.change {
-            self.meter.failed(&job.spec.kind, attempt.map(|a| a.status));
+            figures.failed(&job.spec.kind, attempt.map(|a| a.status));
         }
         match &settlement.change {
             Change::Succeed { result, .. } => {
                 let duration = attempt.map(|a| a.timing.duration).unwrap_or_default();
-                self.publish(job, node, JobEventKind::Completed { duration });
+                self.publish_with(figures, job, node, JobEventKind::Completed { duration });
                 if let Some(summary) = summary_of(result.as_ref()).filter(|_| job.job_type == JobType::BatchParent) {
                     let BatchSummary { total, succeeded, failed, canceled, .. } = summary;
-                    self.publish(job, node, JobEventKind::BatchCompleted { total, succeeded, failed, canceled });
+                    self.publish_with(
+                        figures,
+                        job,
+                        node,
+                        JobEventKind::BatchCompleted { total, succeeded, failed, canceled },
+                    );
                 }
             }
             Change::Reschedule { delay, attempts, error } => {
-                self.publish(job, node, failed(error.text(), *attempts));
+                self.publish_with(figures, job, node, failed(error.text(), *attempts));
                 let ended = attempt.map_or_else(|| self.clock.now(), |a| a.timing.ended_at);
                 let due = ratchet_core::clock::later(ended, *delay);
                 let error = Some(error.text().to_owned());
-                self.publish(job, node, JobEventKind::Retrying { error, attempt: *attempts, due });
+                self.publish_with(figures, job, node, JobEventKind::Retrying { error, attempt: *attempts, due });
             }
             Change::Fail { attempts, error, reason } => {
                 if let DeadLetterReason::CrashLimit { .. } = reason {
-                    self.publish(job, node, JobEventKind::Rescued { crash_count: CRASH_LIMIT });
+                    self.publish_with(figures, job, node, JobEventKind::Rescued { crash_count: CRASH_LIMIT });
                 }
-                self.publish(job, node, failed(error.text(), *attempts));
+                self.publish_with(figures, job, node, failed(error.text(), *attempts));
                 let what = JobEventKind::DeadLettered {
                     error: error.text().to_owned(),
                     attempt: *attempts,
                     reason: reason.clone(),
                 };
-                self.publish(job, node, what);
+                self.publish_with(figures, job, node, what);
             }
             Change::Defer { delay } => {
                 let reason = defer.unwrap_or(DeferReason::Drained);
-                self.publish(job, node, JobEventKind::Deferred { reason, delay: *delay });
+                self.publish_with(figures, job, node, JobEventKind::Deferred { reason, delay: *delay });
             }
             Change::Rescue { crash_count } => {
-                self.publish(job, node, JobEventKind::Rescued { crash_count: *crash_count });
+                self.publish_with(figures, job, node, JobEventKind::Rescued { crash_count: *crash_count });
             }
         }
     }

@@ -21,6 +21,7 @@ mod enqueue;
 mod events;
 mod executor;
 pub mod failure;
+mod figures;
 mod gate;
 mod handle;
 mod handles;

@@ -5,11 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ratchet_core::settlement::DeadLetterReason;
-use ratchet_core::{AttemptRecord, AttemptStatus, JobRecord, Kind, QueueName};
-
-use crate::events::JobEventKind;
-
 /// What a figure is about: names and values, such as `kind` and `billing.charge`.
 pub type Labels<'a> = &'a [(&'static str, &'a str)];
 
@@ -24,6 +19,14 @@ pub trait MetricsCollector: Send + Sync + 'static {
 
     /// Something took so many seconds.
     fn time(&self, name: &'static str, labels: Labels<'_>, seconds: f64);
+
+    /// Something happened several times, and took so many seconds each time: what a node has gathered of many jobs. Calls
+    /// [`time`](Self::time) for each, unless there is a cheaper way.
+    fn times(&self, name: &'static str, labels: Labels<'_>, seconds: &[f64]) {
+        for one in seconds {
+            self.time(name, labels, *one);
+        }
+    }
 
     /// Something stands at this value now.
     fn gauge(&self, name: &'static str, labels: Labels<'_>, value: f64);
@@ -102,6 +105,14 @@ impl MetricsCollector for FacadeMetrics {
         metrics::histogram!(name, owned(labels)).record(seconds);
     }
 
+    fn times(&self, name: &'static str, labels: Labels<'_>, seconds: &[f64]) {
+        // Finding the histogram is most of what a figure costs.
+        let histogram = metrics::histogram!(name, owned(labels));
+        for one in seconds {
+            histogram.record(*one);
+        }
+    }
+
     fn gauge(&self, name: &'static str, labels: Labels<'_>, value: f64) {
         metrics::gauge!(name, owned(labels)).set(value);
     }
@@ -111,7 +122,7 @@ fn owned(labels: Labels<'_>) -> Vec<metrics::Label> {
     labels.iter().map(|(name, value)| metrics::Label::new(*name, (*value).to_owned())).collect()
 }
 
-/// What the rest of the engine calls: knows which figures belong to what happened.
+/// What the rest of the engine calls.
 #[derive(Clone)]
 pub(crate) struct Meter {
     collector: Arc<dyn MetricsCollector>,
@@ -144,6 +155,10 @@ impl Meter {
         self.tell(|collector| collector.time(name, labels, took.as_secs_f64()));
     }
 
+    pub(crate) fn times(&self, name: &'static str, labels: Labels<'_>, seconds: &[f64]) {
+        self.tell(|collector| collector.times(name, labels, seconds));
+    }
+
     pub(crate) fn gauge(&self, name: &'static str, labels: Labels<'_>, value: f64) {
         self.tell(|collector| collector.gauge(name, labels, value));
     }
@@ -156,56 +171,5 @@ impl Meter {
             self.broken.store(true, Ordering::Relaxed);
             tracing::error!("the metrics collector panicked and is called no more");
         }
-    }
-
-    /// An event of a job.
-    pub(crate) fn event(&self, kind: &Kind, queue: &QueueName, what: &JobEventKind) {
-        let kind = ("kind", kind.as_str());
-        let once = |name, labels: Labels<'_>| self.count(name, labels, 1);
-        match what {
-            JobEventKind::Started { .. } => once(names::STARTED, &[kind, ("queue", queue.as_str())]),
-            JobEventKind::Completed { .. } => once(names::COMPLETED, &[kind]),
-            JobEventKind::TimedOut { .. } => once(names::TIMED_OUT, &[kind]),
-            JobEventKind::Retrying { .. } => once(names::RETRYING, &[kind]),
-            JobEventKind::DeadLettered { reason, .. } => {
-                once(names::DEAD_LETTERED, &[kind, ("reason", dead_letter_label(reason))]);
-            }
-            JobEventKind::Deferred { reason, .. } => once(names::DEFERRED, &[kind, ("reason", reason.label())]),
-            JobEventKind::Cancelled { .. } | JobEventKind::CancelledBy { .. } => once(names::CANCELLED, &[kind]),
-            JobEventKind::Rescued { .. } => once(names::RESCUED, &[kind]),
-            JobEventKind::SignalWaiting => once(names::SIGNAL_WAITING, &[kind]),
-            JobEventKind::Signaled { .. } => once(names::SIGNAL_DELIVERED, &[kind]),
-            JobEventKind::SignalTimedOut => once(names::SIGNAL_TIMED_OUT, &[kind]),
-            JobEventKind::BatchCompleted { .. } => once(names::BATCH_COMPLETED, &[]),
-            _ => {}
-        }
-    }
-
-    /// An attempt failed.
-    pub(crate) fn failed(&self, kind: &Kind, status: Option<AttemptStatus>) {
-        let class = match status {
-            Some(AttemptStatus::TimedOut) => "timed_out",
-            Some(AttemptStatus::Panicked) => "panicked",
-            Some(AttemptStatus::Crashed) => "crashed",
-            _ => "failed",
-        };
-        self.count(names::FAILED, &[("kind", kind.as_str()), ("class", class)], 1);
-    }
-
-    /// The times of an attempt that has ended.
-    pub(crate) fn attempt(&self, job: &JobRecord, attempt: &AttemptRecord) {
-        let kind = ("kind", job.spec.kind.as_str());
-        self.time(names::DURATION, &[kind, ("outcome", attempt.status.as_str())], attempt.timing.duration);
-        self.time(names::WAIT, &[kind, ("queue", job.spec.queue.as_str())], attempt.timing.queue_wait);
-    }
-}
-
-fn dead_letter_label(reason: &DeadLetterReason) -> &'static str {
-    match reason {
-        DeadLetterReason::RetriesExhausted => "retries_exhausted",
-        DeadLetterReason::DoNotRetry(_) => "do_not_retry",
-        DeadLetterReason::PolicyRefused => "policy_refused",
-        DeadLetterReason::NeverRan => "never_ran",
-        DeadLetterReason::CrashLimit { .. } => "crash_limit",
     }
 }

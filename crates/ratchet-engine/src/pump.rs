@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::context::{Claimed, JobContext};
 use crate::events::JobEventKind;
 use crate::executor::Held;
+use crate::figures::Gathered;
 use crate::inject::StateMap;
 use crate::job_log::LogQueue;
 use crate::polling::{Poll, PollingStrategy};
@@ -32,6 +33,8 @@ pub(crate) struct Pump {
     logs: Arc<LogQueue>,
     pub(super) config: Config,
     pub(super) counters: Arc<Counters>,
+    /// Figures of jobs that this turn began or ended.
+    pub(super) figures: Gathered,
     pub(super) slots: SlotPools,
     pub(super) strategy: Box<dyn PollingStrategy>,
     pub(super) standing: watch::Receiver<Standing>,
@@ -183,6 +186,7 @@ impl Pump {
             logs,
             config,
             counters,
+            figures: Gathered::default(),
             slots,
             strategy,
             standing,
@@ -394,7 +398,8 @@ impl Pump {
         let service = self.runner.registry.get(&job.spec.kind).and_then(|entry| entry.service.as_ref());
         let entry = service.map(|service| self.runner.resilience.enter(service)).transpose();
         if entry.is_ok() {
-            self.client.bus().publish(&job, Some(fence.node), JobEventKind::Started { attempt: ctx.attempt() });
+            let what = JobEventKind::Started { attempt: ctx.attempt() };
+            self.client.bus().publish_with(&mut self.figures, &job, Some(fence.node), what);
         }
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
         let (task_ctx, task_leash) = (ctx.clone(), leash.clone());

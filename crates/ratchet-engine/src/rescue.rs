@@ -73,7 +73,8 @@ impl Rescuer {
                     job.id = %orphan.job.id, job.kind = %orphan.job.spec.kind, dead = %orphan.fence.node,
                     event = %settlement.change.event(), "rescued the job of a dead node"
                 );
-                self.client.bus().publish_settled(&orphan.job, settlement, None);
+                let bus = self.client.bus();
+                bus.publish_settled(&mut bus.meter(), &orphan.job, settlement, None);
             }
         }
         self.client.followed(&turn.followed, None);

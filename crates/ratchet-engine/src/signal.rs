@@ -14,6 +14,7 @@ use crate::authorizer::{Action, Target};
 use crate::client::Client;
 use crate::codec::Part;
 use crate::events::JobEventKind;
+use crate::figures::Tell as _;
 use crate::ids::new_delivery_id;
 
 /// How long a signal to a key is kept for a job to come, unless it is told otherwise.

@@ -118,7 +118,7 @@ impl Pump {
                     continue;
                 }
                 Settled::Applied | Settled::AlreadyApplied => {
-                    self.client.bus().publish_settled(&ended.job, &settlement, ended.defer);
+                    self.client.bus().publish_settled(&mut self.figures, &ended.job, &settlement, ended.defer);
                     // What the handler's own transaction has released, nobody here has told us.
                     let unseen = settled == Settled::AlreadyApplied && ended.job.flow.has(Flow::DEPENDANTS);
                     follow_up |= unseen || !settlement.new_jobs.is_empty();
@@ -168,6 +168,8 @@ impl Pump {
         if follow_up {
             self.timers.poll = Instant::now();
         }
+        // Last: what was claimed runs meanwhile.
+        self.figures.tell(&self.counters.meter);
     }
 
     async fn turn_failed(&mut self, error: StoreError, count: usize, request: Option<&ClaimRequest>) {
