@@ -30,6 +30,12 @@ impl Add for Spent {
     }
 }
 
+impl Spent {
+    fn least(self, other: Self) -> Self {
+        Self { statements: self.statements.min(other.statements), log_bytes: self.log_bytes.min(other.log_bytes) }
+    }
+}
+
 impl Sub for Spent {
     type Output = Self;
     fn sub(self, before: Self) -> Self {
@@ -46,30 +52,32 @@ pub enum Belonging {
     Child,
 }
 
-/// The least that rounds of plain jobs and of children cost, and whether that is about the same.
+/// The least that the calls of plain jobs and of children cost in any round, and whether that is about the same.
 ///
 /// For servers: others write there too, and now and then more is logged than what was asked for. Both only ever add, so that
-/// more rounds come nearer to what it costs; a quiet server needs few. The first round warms up.
+/// more rounds come nearer to what a call costs: in one of them nobody else wrote during that call. A quiet server needs few. The
+/// first round warms up.
 pub async fn a_child_costs_about_as_much_as_a_plain_job(bench: &Bench, mut spent: impl AsyncFnMut() -> Spent) {
-    let (mut plain, mut child) = (None, None);
+    let (mut plain, mut child) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS_MAX {
         for (belonging, least) in [(Belonging::Plain, &mut plain), (Belonging::Child, &mut child)] {
             let cost = of_a_round(bench, belonging, &mut spent).await;
-            if round > 0 {
-                *least = Some(least.map_or(cost, |least: Spent| Spent {
-                    statements: least.statements.min(cost.statements),
-                    log_bytes: least.log_bytes.min(cost.log_bytes),
-                }));
+            match round {
+                0 => {}
+                1 => *least = cost,
+                _ => least.iter_mut().zip(cost).for_each(|(least, cost)| *least = least.least(cost)),
             }
         }
-        if round + 1 >= ROUNDS_MIN
-            && let (Some(plain), Some(child)) = (plain, child)
-            && is_about(plain.log_bytes, child.log_bytes)
-        {
+        if round + 1 >= ROUNDS_MIN && is_about(sum(&plain).log_bytes, sum(&child).log_bytes) {
             break;
         }
     }
-    compare(plain.unwrap(), child.unwrap(), 1);
+    compare(sum(&plain), sum(&child), 1);
+}
+
+/// All of it together.
+pub fn sum(costs: &[Spent]) -> Spent {
+    costs.iter().copied().fold(Spent::default(), Spent::add)
 }
 
 /// Panics unless children have cost about as much as plain jobs, over so many rounds of each.
@@ -90,10 +98,16 @@ fn to_float(amount: u64) -> f64 {
     amount as f64
 }
 
-/// What it costs to submit jobs, a chunk at a time, and to claim and settle them, a hundred in a turn. How much was spent is
-/// asked for after every call.
-pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl AsyncFnMut() -> Spent) -> Spent {
-    let before = spent().await;
+/// What each call costs that submits jobs, a chunk at a time, and claims and settles them, a hundred in a turn: always as many
+/// calls.
+pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl AsyncFnMut() -> Spent) -> Vec<Spent> {
+    let mut costs = Vec::new();
+    let mut before = spent().await;
+    let mut note = async || {
+        let after = spent().await;
+        costs.push(after - before);
+        before = after;
+    };
     let batch = match belonging {
         Belonging::Plain => None,
         Belonging::Child => Some(open_batch(bench).await),
@@ -108,23 +122,23 @@ pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl As
         } else {
             bench.store.submit(&[SubmitUnit::of(chunk.to_vec())]).await.unwrap().remove(0).unwrap();
         }
-        spent().await;
+        note().await;
     }
     let mut ended: Vec<Settlement> = Vec::new();
     loop {
         let turn = bench.turn(&ended, Some(&bench.request())).await;
-        spent().await;
+        note().await;
         if turn.claimed.is_empty() {
             break;
         }
         ended = turn.claimed.iter().map(success).collect();
     }
-    let Some(batch) = batch else { return spent().await - before };
+    let Some(batch) = batch else { return costs };
     bench.store.seal_batch(batch).await.unwrap();
-    let after = spent().await;
+    note().await;
     let counts = bench.store.find_batches(&[batch]).await.unwrap().remove(0).counts;
     assert_eq!((counts.total, counts.succeeded), (u64::from(JOBS), u64::from(JOBS)));
-    after - before
+    costs
 }
 
 /// Whether children of a batch are retried together, in a few statements for all.

@@ -27,7 +27,7 @@ fn a_child_costs_about_as_much_as_a_plain_job() {
         let mut sums = [Spent::default(); 2];
         for round in 0..=ROUNDS {
             for (belonging, sum) in [Belonging::Plain, Belonging::Child].into_iter().zip(&mut sums) {
-                let cost = of_a_round(&bench, belonging, &mut spent).await;
+                let cost = cost::sum(&of_a_round(&bench, belonging, &mut spent).await);
                 if round > 0 {
                     *sum = *sum + cost;
                 }
