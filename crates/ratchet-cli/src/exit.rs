@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use ratchet::InvalidInput;
+use ratchet::{InvalidInput, StoreError};
 
 /// The exit codes, for `--help`.
 pub(crate) const HELP: &str = "\
@@ -49,5 +49,10 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
             told.push_str(&text);
         }
     }
-    if error.chain().any(<dyn std::error::Error>::is::<InvalidInput>) { Exit::Usage } else { Exit::Error }
+    if error.chain().any(is_wrong_usage) { Exit::Usage } else { Exit::Error }
+}
+
+fn is_wrong_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.is::<InvalidInput>()
+        || cause.downcast_ref::<StoreError>().is_some_and(|error| error.refused_input().is_some())
 }

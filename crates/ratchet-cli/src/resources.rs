@@ -74,7 +74,6 @@ pub(crate) async fn run(session: &Session, command: Option<Command>) -> Result<E
         }
         Some(Command::Set { name, max_concurrent, retry_delay }) => {
             let limit = ResourceLimit { name: name.clone(), max_concurrent, retry_delay };
-            limit.check()?;
             client.set_resource_limit(&limit).await?;
             let in_use =
                 client.resources().await?.iter().find(|record| record.name == name).map_or(0, |record| record.in_use);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::dead_letter::HeldKey;
 use crate::id::JobId;
+use crate::invalid::InvalidInput;
 use crate::name::{BusinessKey, Principal};
 
 /// Most held keys that an error's text names.
@@ -75,6 +76,11 @@ impl StoreError {
         Self { kind, doing: doing.into(), problem: problem.into(), source: None, held: None }
     }
 
+    /// An input that was refused before anything was done: [`refused_input`](Self::refused_input) tells which.
+    pub fn refused(doing: impl Into<Cow<'static, str>>, input: InvalidInput) -> Self {
+        Self::new(ErrorKind::Invalid, doing, input.to_string()).with_source(input)
+    }
+
     /// A live job holds the business key.
     pub fn duplicate(doing: impl Into<Cow<'static, str>>, business_key: BusinessKey, holder: JobId) -> Self {
         let problem =
@@ -123,6 +129,11 @@ impl StoreError {
         &self.kind
     }
 
+    /// The input that was refused, if that is what went wrong: other things are [`Invalid`](ErrorKind::Invalid) too.
+    pub fn refused_input(&self) -> Option<&InvalidInput> {
+        self.source.as_ref()?.downcast_ref()
+    }
+
     /// The dead letters that could not be retried because other jobs hold their business keys. There may be more of them:
     /// leaving these out can bring up others.
     pub fn held(&self) -> &[HeldKey] {
@@ -148,6 +159,15 @@ mod tests {
             holder: JobId(Uuid::from_u128(1_000 + n)),
         };
         (1..=count).map(one).collect()
+    }
+
+    #[test]
+    fn a_refused_input_is_told_from_other_things_that_are_invalid() {
+        let input = InvalidInput::new("limit", "is 0; give 1 to 1000");
+        let error = StoreError::refused("listing jobs", input.clone());
+        assert_eq!(error.to_string(), "listing jobs: `limit` is 0; give 1 to 1000");
+        assert_eq!((error.kind(), error.refused_input()), (&ErrorKind::Invalid, Some(&input)));
+        assert_eq!(StoreError::new(ErrorKind::Invalid, "listing jobs", "no such table").refused_input(), None);
     }
 
     #[test]

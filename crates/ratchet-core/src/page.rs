@@ -239,6 +239,14 @@ pub struct Page<T, C = JobCursor> {
 /// Most jobs on one page.
 pub const PAGE_LIMIT_MAX: usize = 1_000;
 
+/// Checks how many are asked for at once: 1 to [`PAGE_LIMIT_MAX`].
+pub fn check_limit(limit: usize) -> Result<(), InvalidInput> {
+    if (1..=PAGE_LIMIT_MAX).contains(&limit) {
+        return Ok(());
+    }
+    Err(InvalidInput::new("limit", format!("is {limit}; give 1 to {PAGE_LIMIT_MAX}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratchet_core::{ErrorKind, InvalidInput, Priority, ResourceLimit, ResourceName, ResourceRecord, Store, StoreError};
+use ratchet_core::{Priority, ResourceLimit, ResourceName, ResourceRecord, Store, StoreError};
 
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
@@ -36,8 +36,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn set_resource_limit(&self, limit: &ResourceLimit) -> Result<(), StoreError> {
-        let refused = |error: InvalidInput| StoreError::new(ErrorKind::Invalid, "setting a limit", error.to_string());
-        limit.check().map_err(refused)?;
+        limit.check().map_err(|error| StoreError::refused("setting a limit", error))?;
         self.demand(Action::Limit, &Target::Resource(&limit.name))?;
         self.store().set_resource(limit).await?;
         self.look_again();

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use ratchet_core::batch::{self, BatchCounts, NewBatch, ProgressEvery, ProgressHook};
-use ratchet_core::page::{JobCursor, PAGE_LIMIT_MAX, Page};
+use ratchet_core::page::{JobCursor, Page, check_limit};
 use ratchet_core::store::{SubmitUnit, Submitted};
 use ratchet_core::{Batch, ErrorKind, Followed, JobId, JobSpec, JobState, NewJob, StoreError};
 use uuid::Uuid;
@@ -208,10 +208,7 @@ const LIST_BATCHES: Stmt = Stmt::shared("listing batches", batches!("b.batch_id 
 
 /// A page of batches, newest first.
 pub async fn list(conn: &mut dyn Conn, after: Option<JobCursor>, limit: usize) -> Result<Page<Batch>, StoreError> {
-    if !(1..=PAGE_LIMIT_MAX).contains(&limit) {
-        let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
-        return Err(StoreError::new(ErrorKind::Invalid, LIST_BATCHES.doing(), problem));
-    }
+    check_limit(limit).map_err(|error| StoreError::refused(LIST_BATCHES.doing(), error))?;
     // Without a cursor the page begins after an id that is higher than all.
     let before = after.map_or_else(|| Value::Id(Some(Uuid::max())), |cursor| cursor.0.into());
     let rows = conn.rows(&LIST_BATCHES, vec![before, Value::count(limit + 1)]).await?;

@@ -112,7 +112,7 @@ const DOING: &str = "retrying dead letters";
 /// Jobs that nothing hangs on go together, a few statements for all and one for each batch; others go one by one, as a lone
 /// retry does.
 pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
-    check_retry_count(limit).map_err(|problem| StoreError::new(ErrorKind::Invalid, DOING, problem.to_string()))?;
+    check_retry_count(limit).map_err(|refused| StoreError::refused(DOING, refused))?;
     let Choice { ids, passed_over } = choose(conn, filter, limit).await?;
     if conn.texts().dialect().locks_rows() {
         conn.rows_in(&LOCK_LETTERS, &[], &ids).await?;

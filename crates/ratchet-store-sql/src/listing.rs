@@ -1,7 +1,7 @@
 //! Listing jobs, a page at a time, live and archived.
 
 use ratchet_core::page::{JobFilter, ListCursor, ListOrder, Page};
-use ratchet_core::{ErrorKind, InvalidInput, JobId, JobRecord, JobState, JobType, StoreError};
+use ratchet_core::{JobId, JobRecord, JobState, JobType, StoreError};
 
 use crate::archived::archived_of;
 use crate::conn::Conn;
@@ -15,8 +15,8 @@ use crate::value::Value;
 /// Where a list asks for more than an index knows, so many jobs are looked at for one page; then it ends, however few it has. So it
 /// takes about as long to read a page of a kind that nobody has used for years as of one that is used all the time.
 const LOOKED_AT_MAX: usize = 10_000;
-/// As many, where each has to be looked up by its key.
-const LOOKED_UP_MAX: usize = 2_000;
+/// As many, where each has to be looked up by its key: that is a page of the table each, which may have to come from the disk.
+const LOOKED_UP_MAX: usize = 1_000;
 
 /// A page of jobs. It may be shorter than asked for and still have a next one: see `LOOKED_AT_MAX`.
 pub async fn list(
@@ -26,8 +26,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<Page<JobRecord, ListCursor>, StoreError> {
     check_limit(limit)?;
-    let refused = |error: InvalidInput| StoreError::new(ErrorKind::Invalid, "listing jobs", error.to_string());
-    filter.check_cursor(after).map_err(refused)?;
+    filter.check_cursor(after).map_err(|error| StoreError::refused("listing jobs", error))?;
     let range = filter.id_range(after);
     match filter.order {
         ListOrder::Newest => {

@@ -1,11 +1,11 @@
 //! Looking at what is there.
 
 use ratchet_core::flow::{Workflow, WorkflowStep};
-use ratchet_core::page::{JobCursor, PAGE_LIMIT_MAX, Page};
+use ratchet_core::page::{self, JobCursor, Page};
 use ratchet_core::record::Timing;
 use ratchet_core::store::{LastAttempts, StateCounts};
 use ratchet_core::{
-    AttemptRecord, AttemptStatus, ErrorKind, InvalidInput, JobId, JobState, Kind, Principal, StepName, StoreError,
+    AttemptRecord, AttemptStatus, InvalidInput, JobId, JobState, Kind, Principal, StepName, StoreError,
 };
 
 use crate::conn::Conn;
@@ -132,11 +132,7 @@ const ALERT_COUNT: Stmt = Stmt::shared(
 .mysql("SELECT CAST(COALESCE(SUM(alert_count), 0) AS SIGNED) AS alerts FROM scheduler_dlq_alert WHERE job_id = ?");
 
 pub(crate) fn check_limit(limit: usize) -> Result<(), StoreError> {
-    if (1..=PAGE_LIMIT_MAX).contains(&limit) {
-        return Ok(());
-    }
-    let problem = format!("limit is {limit}; use 1 to {PAGE_LIMIT_MAX}");
-    Err(StoreError::new(ErrorKind::Invalid, "listing jobs", problem))
+    page::check_limit(limit).map_err(|error| StoreError::refused("listing jobs", error))
 }
 
 // The edges of a schedule's queue name the schedule, which is no job.

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use ratchet_core::flow::{End, Waiting, signaled};
-use ratchet_core::page::PAGE_LIMIT_MAX;
+use ratchet_core::page::check_limit;
 use ratchet_core::signal::{Delivery, SignalTarget, timeout_error};
 use ratchet_core::store::{Delivered, Expired, Swept};
 use ratchet_core::transition::{self, Event, Place};
 use ratchet_core::{
-    ErrorKind, ErrorReport, Flow, Followed, FollowedBy, JobId, JobState, SignalKey, SignalRecord, StoreError,
-    Timestamp, clock,
+    ErrorReport, Flow, Followed, FollowedBy, JobId, JobState, SignalKey, SignalRecord, StoreError, Timestamp, clock,
 };
 
 use crate::cluster::database_time;
@@ -120,10 +119,7 @@ const FORGET_LIMITS: Stmt = Stmt::shared(
 ///
 /// Writes nothing if there are none.
 pub async fn expire(conn: &mut dyn Conn, limit: usize) -> Result<Expired, StoreError> {
-    if !(1..=PAGE_LIMIT_MAX).contains(&limit) {
-        let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
-        return Err(StoreError::new(ErrorKind::Invalid, LATE.doing(), problem));
-    }
+    check_limit(limit).map_err(|error| StoreError::refused(LATE.doing(), error))?;
     let now = database_time(conn).await?;
     let rows = conn.rows(&LATE, vec![now.into(), Value::count(limit)]).await?;
     let mut ids = rows.iter().map(|row| row.fields().job_id("job_id")).collect::<Result<Vec<JobId>, _>>()?;

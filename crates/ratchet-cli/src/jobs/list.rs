@@ -67,7 +67,6 @@ pub(super) async fn run(session: &Session, filter: Filter) -> Result<Exit> {
     let Filter { jobs, order, limit, mut after } = filter;
     let client = session.client().await?;
     let (filter, limit) = (JobFilter { order, ..jobs.into_filter() }, usize::from(limit));
-    filter.check_cursor(after)?;
     let mut page = client.list(&filter, after, limit).await?;
     // Each look is short; whoever asked wants the page full.
     while page.items.len() < limit && page.next.is_some() {

@@ -8,7 +8,7 @@ use crate::batch::{Batch, NewBatch, Tally};
 use crate::error::{ErrorKind, StoreError};
 use crate::flow::Flow;
 use crate::id::JobId;
-use crate::page::{JobCursor, PAGE_LIMIT_MAX, Page};
+use crate::page::{JobCursor, Page, check_limit};
 use crate::record::JobRecord;
 use crate::settlement::{Followed, FollowedBy};
 use crate::spec::NewJob;
@@ -56,10 +56,7 @@ impl BatchStore for MemoryStore {
     }
 
     async fn list_batches(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<Batch>, StoreError> {
-        if !(1..=PAGE_LIMIT_MAX).contains(&limit) {
-            let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
-            return Err(StoreError::new(ErrorKind::Invalid, "list batches", problem));
-        }
+        check_limit(limit).map_err(|error| StoreError::refused("listing batches", error))?;
         let (tables, _) = self.open();
         let newest_first = tables.batches.keys().rev();
         let mut left = newest_first.filter(|id| after.is_none_or(|cursor| **id < cursor.0));

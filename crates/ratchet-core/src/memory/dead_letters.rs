@@ -3,7 +3,7 @@ use async_trait::async_trait;
 use super::query::{check_limit, passes};
 use super::{MemoryStore, Tables};
 use crate::dead_letter::{DeadLetter, DeadLetterFilter, has_failed};
-use crate::error::{ErrorKind, StoreError};
+use crate::error::StoreError;
 use crate::flow::Flow;
 use crate::id::JobId;
 use crate::limits::check_retry_count;
@@ -30,8 +30,7 @@ impl DeadLetterStore for MemoryStore {
     }
 
     async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
-        check_retry_count(limit)
-            .map_err(|problem| StoreError::new(ErrorKind::Invalid, "retry dead letters", problem.to_string()))?;
+        check_retry_count(limit).map_err(|refused| StoreError::refused("retrying dead letters", refused))?;
         let (mut tables, now) = self.open();
         let before = tables.clone();
         let chosen = tables.letters(&filter.jobs, None, LETTERS_LOOKED_AT_MAX);

@@ -5,11 +5,11 @@ use async_trait::async_trait;
 
 use super::{MemoryStore, Tables};
 use crate::count::{COUNTED_MAX, CountBy, Counted};
-use crate::error::{ErrorKind, StoreError};
+use crate::error::StoreError;
 use crate::flow::{Edge, Workflow, WorkflowStep};
 use crate::id::JobId;
 use crate::name::Principal;
-use crate::page::{JobCursor, JobFilter, ListCursor, ListOrder, PAGE_LIMIT_MAX, Page};
+use crate::page::{self, JobCursor, JobFilter, ListCursor, ListOrder, Page};
 use crate::record::{AttemptRecord, JobRecord};
 use crate::store::{LastAttempts, QueryStore, StateCounts};
 
@@ -22,9 +22,7 @@ impl QueryStore for MemoryStore {
         limit: usize,
     ) -> Result<Page<JobRecord, ListCursor>, StoreError> {
         check_limit(limit)?;
-        filter
-            .check_cursor(after)
-            .map_err(|refused| StoreError::new(ErrorKind::Invalid, "list jobs", refused.to_string()))?;
+        filter.check_cursor(after).map_err(|refused| StoreError::refused("listing jobs", refused))?;
         let (tables, _) = self.open();
         // In the order of priorities those before the cursor are known by more than their ids.
         let begin = after.filter(|cursor| cursor.priority().is_none());
@@ -140,11 +138,7 @@ fn counted<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> StateCounts {
 }
 
 pub(super) fn check_limit(limit: usize) -> Result<(), StoreError> {
-    if (1..=PAGE_LIMIT_MAX).contains(&limit) {
-        return Ok(());
-    }
-    let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
-    Err(StoreError::new(ErrorKind::Invalid, "list jobs", problem))
+    page::check_limit(limit).map_err(|error| StoreError::refused("listing jobs", error))
 }
 
 pub(super) fn passes(filter: &JobFilter, after: Option<ListCursor>, job: &JobRecord) -> bool {

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use super::batches::Tallies;
 use super::{MemoryStore, Tables, to_micros};
 use crate::clock::later;
-use crate::error::{ErrorKind, StoreError};
+use crate::error::StoreError;
 use crate::flow::{Flow, limit_begins, signaled};
 use crate::id::JobId;
 use crate::name::SignalKey;
-use crate::page::PAGE_LIMIT_MAX;
+use crate::page::check_limit;
 use crate::settlement::{Followed, FollowedBy};
 use crate::signal::{Delivery, Signal, SignalRecord, SignalTarget, timeout_error};
 use crate::state::JobState;
@@ -39,10 +39,7 @@ impl SignalStore for MemoryStore {
     }
 
     async fn expire(&self, limit: usize) -> Result<Expired, StoreError> {
-        if !(1..=PAGE_LIMIT_MAX).contains(&limit) {
-            let problem = format!("`limit` is {limit}; give 1 to {PAGE_LIMIT_MAX}");
-            return Err(StoreError::new(ErrorKind::Invalid, "end waits for signals", problem));
-        }
+        check_limit(limit).map_err(|error| StoreError::refused("ending waits for signals", error))?;
         let (mut tables, now) = self.open();
         let mut late: Vec<(Timestamp, JobId)> = tables
             .signals

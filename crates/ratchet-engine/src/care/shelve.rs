@@ -3,9 +3,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ratchet_core::page::{JobCursor, JobFilter};
 use ratchet_core::store::{ArchiveRequest, Archived};
-use ratchet_core::{
-    CountBy, Counted, DeadLetter, DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, StoreError, clock, limits,
-};
+use ratchet_core::{CountBy, Counted, DeadLetter, DeadLetterFilter, JobId, JobState, StoreError, clock, limits};
 
 use super::BulkEventKind;
 use super::portion::Pace;
@@ -26,7 +24,7 @@ impl Client {
     /// not counted to the last: [`Counted::more`] says so.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) for a state that is no end.
+    /// [`Invalid`](ratchet_core::ErrorKind::Invalid) for a state that is no end.
     pub async fn jobs_to_archive(&self, state: JobState, age: Duration) -> Result<Counted, StoreError> {
         check_ended(state)?;
         self.demand(Action::Archive, &Target::Ended)?;
@@ -40,7 +38,7 @@ impl Client {
     /// goes in small portions with pauses in between, so that those who work meanwhile hardly notice.
     ///
     /// # Errors
-    /// [`Invalid`](ErrorKind::Invalid) for a state that is no end.
+    /// [`Invalid`](ratchet_core::ErrorKind::Invalid) for a state that is no end.
     pub async fn archive(&self, state: JobState, age: Duration) -> Result<u64, StoreError> {
         check_ended(state)?;
         self.demand(Action::Archive, &Target::Ended)?;
@@ -146,8 +144,7 @@ impl Client {
 }
 
 fn check_ended(state: JobState) -> Result<(), StoreError> {
-    let refused = |error: InvalidInput| StoreError::new(ErrorKind::Invalid, "archiving jobs", error.to_string());
-    limits::check_ended(state).map_err(refused)
+    limits::check_ended(state).map_err(|error| StoreError::refused("archiving jobs", error))
 }
 
 /// Dead letters of a filter, a portion at a time.
