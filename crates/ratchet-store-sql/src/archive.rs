@@ -7,6 +7,7 @@ use ratchet_core::retention::ARCHIVED_ATTEMPTS_MAX;
 use ratchet_core::store::{ArchiveRequest, Archived};
 use ratchet_core::{AttemptRecord, Flow, JobId, StoreError, clock};
 
+use crate::archived_attempts;
 use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::leave::{self, EndedRow, ended_row};
@@ -268,6 +269,17 @@ const COPY: Stmt = Stmt::shared(
         ", v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id"
     ),
 )
+// Nobody waits for the disk because of it: should the server die before it is there, the jobs are still where they were,
+// and go to the archive another time. The setting ends with the transaction.
+.postgres(concat!(
+    "WITH v (job_id, attempts, signal_wait, archived_at) AS (/*rows:id json json time*/) \
+     INSERT INTO scheduler_job_archive (",
+    copied!(""),
+    ", attempts, signal_wait, archived_at) SELECT ",
+    copied!("j."),
+    ", v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id \
+     WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
+))
 .mysql(concat!(
     "INSERT INTO scheduler_job_archive (",
     copied!(""),
@@ -292,7 +304,7 @@ async fn copy(conn: &mut dyn Conn, go: &[EndedRow], now: Timestamp) -> Result<()
     let signals = waits::read(conn, &leave::awaited(go)).await?;
     let mut rows = Vec::with_capacity(go.len());
     for job in go {
-        let attempts = attempts.get(&job.id).map_or(Ok(Value::Json(None)), json_of)?;
+        let attempts = attempts.get(&job.id).map_or(Ok(Value::Json(None)), |all| archived_attempts::write(all))?;
         let signal = signals.get(&job.id).map_or(Ok(Value::Json(None)), json_of)?;
         rows.push((job.id, attempts, signal));
     }

@@ -6,6 +6,7 @@ use ratchet_core::record::Timing;
 use ratchet_core::store::LastAttempts;
 use ratchet_core::{AttemptRecord, JobId, JobRecord, JsonText, SignalRecord, StoreError, Tag};
 
+use crate::archived_attempts;
 use crate::conn::Conn;
 use crate::control;
 use crate::job_log;
@@ -99,7 +100,7 @@ pub async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<AttemptRecor
         return Ok(attempts);
     }
     let Some(row) = conn.row(&ARCHIVED_ATTEMPTS, vec![id.into()]).await? else { return Ok(attempts) };
-    Ok(row.fields().opt_parsed("attempts", serde_json::from_str)?.unwrap_or_default())
+    Ok(row.fields().opt_parsed("attempts", |text| archived_attempts::read(id, text))?.unwrap_or_default())
 }
 
 /// The last attempts of a job, archived or not, before that of a version.

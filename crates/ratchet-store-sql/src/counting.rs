@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ratchet_core::count::{COUNTED_MAX, CountBy, Counted};
 use ratchet_core::page::JobFilter;
-use ratchet_core::{AttemptRecord, JobId, NodeId, Priority, StoreError};
+use ratchet_core::{JobId, NodeId, Priority, StoreError};
 
+use crate::archived_attempts;
 use crate::conn::Conn;
 use crate::listing::{Walk, reach_of, read, together, walks};
 use crate::row::Row;
@@ -137,8 +138,7 @@ async fn nodes(conn: &mut dyn Conn, ids: &[JobId], is_kept: bool) -> Result<Hash
         for row in conn.rows_in(&ARCHIVED_NODES, &[], ids).await? {
             let mut fields = row.fields();
             let id = fields.job_id("job_id")?;
-            let attempts: Vec<AttemptRecord> = fields.parsed("attempts", serde_json::from_str)?;
-            for attempt in &attempts {
+            for attempt in fields.parsed("attempts", |text| archived_attempts::read(id, text))? {
                 ran(id, attempt.version, attempt.node);
             }
         }

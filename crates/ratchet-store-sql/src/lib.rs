@@ -38,6 +38,7 @@ mod waits;
 
 pub mod archive;
 pub mod archived;
+mod archived_attempts;
 pub mod batches;
 pub mod breakers;
 pub mod cancel_children;

@@ -120,6 +120,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "breaker orders",
                 sql: include_str!("../migrations/postgres/V008__breaker_orders.sql"),
             },
+            Migration {
+                version: 9,
+                description: "keep pages",
+                sql: include_str!("../migrations/postgres/V009__keep_pages.sql"),
+            },
         ],
         Dialect::Mysql => &[
             Migration { version: 1, description: "jobs", sql: include_str!("../migrations/mysql/V001__jobs.sql") },

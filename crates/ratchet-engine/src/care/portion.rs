@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 /// About how long a portion may take: whoever needs the same rows, the same disk or the same processor waits no longer.
-const LONG: Duration = Duration::from_millis(10);
+const LONG: Duration = Duration::from_millis(5);
 /// The least part of a full portion. Below it a transaction costs more than what it does.
 const LEAST: f64 = 0.1;
 
 /// The least pause between two portions, and how many times as long as the portion took it is: who works has the rest of the time,
 /// whatever the database takes.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-const PAUSE_TIMES: u32 = 2;
+const PAUSE_TIMES: u32 = 4;
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Much work, a portion at a time with pauses in between. It takes at most a third of the time.
+/// Much work, a portion at a time with pauses in between. It takes at most a fifth of the time.
 #[derive(Debug)]
 pub(crate) struct Pace {
     portion: Portion,
@@ -78,11 +78,11 @@ mod tests {
         };
         check(&[], 250);
         check(&[0], 250);
-        check(&[10], 250);
-        check(&[16], 156);
-        check(&[40], 125);
-        check(&[40, 20], 62);
-        check(&[40, 20, 10, 10], 62);
+        check(&[5], 250);
+        check(&[8], 156);
+        check(&[20], 125);
+        check(&[20, 10], 62);
+        check(&[20, 10, 5, 5], 62);
         check(&[10_000; 20], 25);
         let stalled = [&[10_000; 20][..], &[1; 3]].concat();
         check(&stalled, 200);
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn it_settles_where_the_work_fits() {
-        // 130 µs a job.
+        // 65 µs a job.
         let mut portion = Portion::FULL;
         for _ in 0..10 {
-            portion = portion.after(Duration::from_micros(130) * u32::try_from(portion.of(250)).unwrap());
+            portion = portion.after(Duration::from_micros(65) * u32::try_from(portion.of(250)).unwrap());
         }
         assert!((70..80).contains(&portion.of(250)), "{portion:?}");
     }
