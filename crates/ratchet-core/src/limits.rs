@@ -223,6 +223,10 @@ pub fn check_ended(state: JobState) -> Result<(), InvalidInput> {
 ///
 /// For text that Ratchet records on its own account (errors), which must never be refused.
 pub fn storable(text: &str, chars_max: usize) -> String {
+    // As nearly all texts are.
+    if text.len() <= chars_max && !text.contains('\0') {
+        return text.to_owned();
+    }
     text.chars().map(|c| if c == '\0' { '\u{fffd}' } else { c }).take(chars_max).collect()
 }
 

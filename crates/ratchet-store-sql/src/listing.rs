@@ -1,5 +1,7 @@
 //! Listing jobs, a page at a time, live and archived.
 
+use std::time::{Duration, Instant};
+
 use ratchet_core::page::{JobFilter, ListCursor, ListOrder, Page};
 use ratchet_core::{JobId, JobRecord, JobState, JobType, StoreError};
 
@@ -15,8 +17,12 @@ use crate::value::Value;
 /// Where a list asks for more than an index knows, so many jobs are looked at for one page; then it ends, however few it has. So it
 /// takes about as long to read a page of a kind that nobody has used for years as of one that is used all the time.
 const LOOKED_AT_MAX: usize = 10_000;
-/// As many, where each has to be looked up by its key: that is a page of the table each, which may have to come from the disk.
-const LOOKED_UP_MAX: usize = 1_000;
+/// As many, where each has to be looked up by its key.
+const LOOKED_UP_MAX: usize = 2_000;
+/// So many of those are looked up in one statement, and none follows once a page has taken this long: each may be on another page
+/// of the table, which has to come from the disk if nobody has looked there lately, and that takes forty times as long.
+const LOOKED_UP_TOGETHER: usize = 125;
+const LONG: Duration = Duration::from_millis(30);
 
 /// A page of jobs. It may be shorter than asked for and still have a next one: see `LOOKED_AT_MAX`.
 pub async fn list(
@@ -85,6 +91,14 @@ impl Direction {
         }
     }
 
+    /// The part of a range that lies behind this job.
+    fn behind(self, (since, until): (JobId, JobId), last: JobId) -> (JobId, JobId) {
+        match self {
+            Self::Down => (since, until.min(last)),
+            Self::Up => (since.max(last.following()), until),
+        }
+    }
+
     /// Whichever comes first.
     fn first(self, one: JobId, other: JobId) -> JobId {
         match self {
@@ -113,6 +127,14 @@ impl Run {
     }
 }
 
+/// How far a page looks.
+struct Reach {
+    /// The last job that was looked at, if not all were.
+    last: Option<JobId>,
+    /// Since when it looks.
+    begun: Instant,
+}
+
 /// Of both, the archive is read last: a job that is moved between the two reads is seen twice, and never missed.
 async fn in_direction(
     conn: &mut dyn Conn,
@@ -122,7 +144,7 @@ async fn in_direction(
     limit: usize,
 ) -> Result<Run, StoreError> {
     let mut jobs = Vec::new();
-    let mut reach = None;
+    let mut reach = Reach { last: None, begun: Instant::now() };
     if filter.archive.has_live() {
         let rows = rows(conn, &KEPT, filter, direction, range, limit, &mut reach).await?;
         jobs.extend(rows.iter().map(record_of).collect::<Result<Vec<_>, _>>()?);
@@ -131,6 +153,7 @@ async fn in_direction(
         let rows = rows(conn, &ARCHIVE, filter, direction, range, limit, &mut reach).await?;
         jobs.extend(rows.iter().map(archived_of).collect::<Result<Vec<_>, _>>()?);
     }
+    let reach = reach.last;
     // Stable: of a job that was seen twice the first stays, which is the one that was not archived yet.
     direction.sort(&mut jobs);
     jobs.dedup_by_key(|job| job.id);
@@ -142,7 +165,7 @@ async fn in_direction(
     Ok(Run { jobs, next })
 }
 
-/// Rows enough for a page. Where it is long until there are enough, `reach` comes nearer: the last job that was looked at.
+/// Rows enough for a page. Where it is long until there are enough, `reach` comes nearer.
 async fn rows(
     conn: &mut dyn Conn,
     shelf: &'static Shelf,
@@ -150,19 +173,28 @@ async fn rows(
     direction: Direction,
     range: (JobId, JobId),
     limit: usize,
-    reach: &mut Option<JobId>,
+    reach: &mut Reach,
 ) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for Walk { way, lead, narrowed } in walks(shelf, filter) {
         let look = direction.look(way);
-        let last = if narrowed { reach_of(conn, look, lead.as_ref(), range).await? } else { None };
-        let part = last.map_or(range, |last| direction.before(range, last));
-        *reach = match (last, *reach) {
-            (Some(one), Some(other)) => Some(direction.first(one, other)),
-            (one, other) => one.or(other),
-        };
-        // One more than asked for tells whether there is a next page.
-        rows.append(&mut read(conn, &look.list, lead, part, filter, limit + 1).await?);
+        let together = if lead.is_some() { LOOKED_UP_TOGETHER } else { LOOKED_AT_MAX };
+        let (mut range, mut left, mut found) = (range, looked_at_max(lead.as_ref()), 0);
+        loop {
+            let last = if narrowed { reach_of(conn, look, lead.as_ref(), range, together).await? } else { None };
+            let part = last.map_or(range, |last| direction.before(range, last));
+            // One more than asked for tells whether there is a next page.
+            let mut some = read(conn, &look.list, lead.clone(), part, filter, limit + 1).await?;
+            found += some.len();
+            rows.append(&mut some);
+            let Some(last) = last else { break };
+            left = left.saturating_sub(together);
+            if found > limit || left == 0 || reach.begun.elapsed() >= LONG {
+                reach.last = Some(reach.last.map_or(last, |other| direction.first(last, other)));
+                break;
+            }
+            range = direction.behind(range, last);
+        }
     }
     Ok(rows)
 }
@@ -231,15 +263,16 @@ pub(crate) async fn reach_of(
     look: &Look,
     lead: Option<&Value>,
     (since, until): (JobId, JobId),
+    together: usize,
 ) -> Result<Option<JobId>, StoreError> {
     let Some(reach) = &look.reach else { return Ok(None) };
     let mut values: Vec<Value> = lead.cloned().into_iter().collect();
-    values.extend([until.into(), since.into(), Value::count(together(lead) - 1)]);
+    values.extend([until.into(), since.into(), Value::count(together - 1)]);
     conn.row(reach, values).await?.map(|row| row.fields().job_id("job_id")).transpose()
 }
 
-/// How many jobs are looked at together.
-pub(crate) const fn together(lead: Option<&Value>) -> usize {
+/// How many jobs are looked at for one page.
+pub(crate) const fn looked_at_max(lead: Option<&Value>) -> usize {
     if lead.is_some() { LOOKED_UP_MAX } else { LOOKED_AT_MAX }
 }
 

@@ -10,10 +10,10 @@ const LEAST: f64 = 0.1;
 /// The least pause between two portions, and how many times as long as the portion took it is: who works has the rest of the time,
 /// whatever the database takes.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-const PAUSE_TIMES: u32 = 4;
+const PAUSE_TIMES: u32 = 3;
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Much work, a portion at a time with pauses in between. It takes at most a fifth of the time.
+/// Much work, a portion at a time with pauses in between. It takes at most a quarter of the time.
 #[derive(Debug)]
 pub(crate) struct Pace {
     portion: Portion,
