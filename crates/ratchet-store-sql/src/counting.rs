@@ -8,7 +8,7 @@ use ratchet_core::{JobId, NodeId, Priority, StoreError};
 
 use crate::archived_attempts;
 use crate::conn::Conn;
-use crate::listing::{Walk, looked_at_max, reach_of, read, walks};
+use crate::listing::{Walk, reach_of, read, together, walks};
 use crate::row::Row;
 use crate::shelf::{ARCHIVE, KEPT, Shelf};
 use crate::stmt::Stmt;
@@ -46,12 +46,11 @@ impl Count<'_> {
                     self.counted.more = true;
                     return Ok(());
                 }
-                let together = looked_at_max(lead.as_ref());
-                let reach = reach_of(conn, &way.newest_first, lead.as_ref(), (since, until), together).await?;
+                let reach = reach_of(conn, &way.newest_first, lead.as_ref(), (since, until)).await?;
                 let part = (reach.unwrap_or(since), until);
                 let rows = read(conn, &way.counts, lead.clone(), part, filter, COUNTED_MAX).await?;
                 self.add(conn, shelf, &rows).await?;
-                self.left = self.left.saturating_sub(together.max(rows.len()));
+                self.left = self.left.saturating_sub(together(lead.as_ref()).max(rows.len()));
                 match reach {
                     Some(last) => until = last,
                     None => break,

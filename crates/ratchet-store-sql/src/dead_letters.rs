@@ -17,7 +17,7 @@ use crate::batches;
 use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::control;
-use crate::listing::{asked_for, looked_at_max, narrow_columns, reach_of};
+use crate::listing::{asked_for, narrow_columns, reach_of};
 use crate::query::check_limit;
 use crate::read::find;
 use crate::row::Row;
@@ -79,8 +79,7 @@ pub async fn dead_letters(
     let range = filter.id_range(after.map(ListCursor::from));
     let failed = Value::from(JobState::Failed);
     let look = &KEPT.by_end.newest_first;
-    let together = looked_at_max(Some(&failed));
-    let floor = if asked_for(filter) > 0 { reach_of(conn, look, Some(&failed), range, together).await? } else { None };
+    let floor = if asked_for(filter) > 0 { reach_of(conn, look, Some(&failed), range).await? } else { None };
     let (since, until) = range;
     let tag = || Value::opt_text(filter.tag.as_ref().map(Tag::as_str));
     let mut values = vec![failed, until.into(), floor.unwrap_or(since).into()];

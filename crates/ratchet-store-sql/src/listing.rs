@@ -1,7 +1,5 @@
 //! Listing jobs, a page at a time, live and archived.
 
-use std::time::{Duration, Instant};
-
 use ratchet_core::page::{JobFilter, ListCursor, ListOrder, Page};
 use ratchet_core::{JobId, JobRecord, JobState, JobType, StoreError};
 
@@ -19,10 +17,6 @@ use crate::value::Value;
 const LOOKED_AT_MAX: usize = 10_000;
 /// As many, where each has to be looked up by its key.
 const LOOKED_UP_MAX: usize = 2_000;
-/// So many of those are looked up in one statement, and none follows once a page has taken this long: each may be on another page
-/// of the table, which has to come from the disk if nobody has looked there lately, and that takes forty times as long.
-const LOOKED_UP_TOGETHER: usize = 125;
-const LONG: Duration = Duration::from_millis(30);
 
 /// A page of jobs. It may be shorter than asked for and still have a next one: see `LOOKED_AT_MAX`.
 pub async fn list(
@@ -91,14 +85,6 @@ impl Direction {
         }
     }
 
-    /// The part of a range that lies behind this job.
-    fn behind(self, (since, until): (JobId, JobId), last: JobId) -> (JobId, JobId) {
-        match self {
-            Self::Down => (since, until.min(last)),
-            Self::Up => (since.max(last.following()), until),
-        }
-    }
-
     /// Whichever comes first.
     fn first(self, one: JobId, other: JobId) -> JobId {
         match self {
@@ -127,14 +113,6 @@ impl Run {
     }
 }
 
-/// How far a page looks.
-struct Reach {
-    /// The last job that was looked at, if not all were.
-    last: Option<JobId>,
-    /// Since when it looks.
-    begun: Instant,
-}
-
 /// Of both, the archive is read last: a job that is moved between the two reads is seen twice, and never missed.
 async fn in_direction(
     conn: &mut dyn Conn,
@@ -144,7 +122,7 @@ async fn in_direction(
     limit: usize,
 ) -> Result<Run, StoreError> {
     let mut jobs = Vec::new();
-    let mut reach = Reach { last: None, begun: Instant::now() };
+    let mut reach = None;
     if filter.archive.has_live() {
         let rows = rows(conn, &KEPT, filter, direction, range, limit, &mut reach).await?;
         jobs.extend(rows.iter().map(record_of).collect::<Result<Vec<_>, _>>()?);
@@ -153,7 +131,6 @@ async fn in_direction(
         let rows = rows(conn, &ARCHIVE, filter, direction, range, limit, &mut reach).await?;
         jobs.extend(rows.iter().map(archived_of).collect::<Result<Vec<_>, _>>()?);
     }
-    let reach = reach.last;
     // Stable: of a job that was seen twice the first stays, which is the one that was not archived yet.
     direction.sort(&mut jobs);
     jobs.dedup_by_key(|job| job.id);
@@ -165,7 +142,7 @@ async fn in_direction(
     Ok(Run { jobs, next })
 }
 
-/// Rows enough for a page. Where it is long until there are enough, `reach` comes nearer.
+/// Rows enough for a page. Where it is long until there are enough, `reach` comes nearer: the last job that was looked at.
 async fn rows(
     conn: &mut dyn Conn,
     shelf: &'static Shelf,
@@ -173,28 +150,19 @@ async fn rows(
     direction: Direction,
     range: (JobId, JobId),
     limit: usize,
-    reach: &mut Reach,
+    reach: &mut Option<JobId>,
 ) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for Walk { way, lead, narrowed } in walks(shelf, filter) {
         let look = direction.look(way);
-        let together = if lead.is_some() { LOOKED_UP_TOGETHER } else { LOOKED_AT_MAX };
-        let (mut range, mut left, mut found) = (range, looked_at_max(lead.as_ref()), 0);
-        loop {
-            let last = if narrowed { reach_of(conn, look, lead.as_ref(), range, together).await? } else { None };
-            let part = last.map_or(range, |last| direction.before(range, last));
-            // One more than asked for tells whether there is a next page.
-            let mut some = read(conn, &look.list, lead.clone(), part, filter, limit + 1).await?;
-            found += some.len();
-            rows.append(&mut some);
-            let Some(last) = last else { break };
-            left = left.saturating_sub(together);
-            if found > limit || left == 0 || reach.begun.elapsed() >= LONG {
-                reach.last = Some(reach.last.map_or(last, |other| direction.first(last, other)));
-                break;
-            }
-            range = direction.behind(range, last);
-        }
+        let last = if narrowed { reach_of(conn, look, lead.as_ref(), range).await? } else { None };
+        let part = last.map_or(range, |last| direction.before(range, last));
+        *reach = match (last, *reach) {
+            (Some(one), Some(other)) => Some(direction.first(one, other)),
+            (one, other) => one.or(other),
+        };
+        // One more than asked for tells whether there is a next page.
+        rows.append(&mut read(conn, &look.list, lead, part, filter, limit + 1).await?);
     }
     Ok(rows)
 }
@@ -263,16 +231,15 @@ pub(crate) async fn reach_of(
     look: &Look,
     lead: Option<&Value>,
     (since, until): (JobId, JobId),
-    together: usize,
 ) -> Result<Option<JobId>, StoreError> {
     let Some(reach) = &look.reach else { return Ok(None) };
     let mut values: Vec<Value> = lead.cloned().into_iter().collect();
-    values.extend([until.into(), since.into(), Value::count(together - 1)]);
+    values.extend([until.into(), since.into(), Value::count(together(lead) - 1)]);
     conn.row(reach, values).await?.map(|row| row.fields().job_id("job_id")).transpose()
 }
 
-/// How many jobs are looked at for one page.
-pub(crate) const fn looked_at_max(lead: Option<&Value>) -> usize {
+/// How many jobs are looked at together.
+pub(crate) const fn together(lead: Option<&Value>) -> usize {
     if lead.is_some() { LOOKED_UP_MAX } else { LOOKED_AT_MAX }
 }
 
