@@ -26,6 +26,11 @@ const PRINCIPAL: &str = "ann";
 /// What one job in a hundred thousand has, as its kind, its tag, or whom it was submitted for; another one was cancelled.
 const RARE: &str = "bench.rare";
 
+/// A kind that many jobs have.
+pub(crate) fn kind() -> Option<Kind> {
+    Kind::new(KIND).ok()
+}
+
 /// What lists are narrowed to, each with its name.
 pub fn lists() -> Vec<(&'static str, JobFilter)> {
     let all = JobFilter::default;

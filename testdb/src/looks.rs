@@ -33,11 +33,14 @@ pub enum Look {
     Running,
     /// Moves a few to the archive; whoever looks rolls back.
     Archive(JobState),
+    /// Looks for jobs to move to the archive where all are too young.
+    ArchiveNone(JobState),
 }
 
 /// Every look, with its name. The history ended at about this time.
 pub fn looks(now: Timestamp) -> Vec<(String, Look)> {
     let middle = JobId::floor(now - Duration::from_hours(40 * 24));
+    let long_ago = now - Duration::from_hours(1_000 * 24);
     let mut looks = Vec::new();
     for (name, filter) in history::lists() {
         for (scope, archive) in [("", ArchiveScope::Live), (", archive too", ArchiveScope::Both)] {
@@ -52,6 +55,18 @@ pub fn looks(now: Timestamp) -> Vec<(String, Look)> {
         }
     }
     let few = JobFilter { made_from: Some(now - Duration::from_millis(100)), ..JobFilter::default() };
+    // Of the many that have ended, none was made so late: a look that goes on past them would show.
+    for (name, filter) in [
+        ("of late by state", JobFilter { states: vec![JobState::Succeeded], ..few.clone() }),
+        (
+            "of late by state and kind",
+            JobFilter { states: vec![JobState::Succeeded], kind: history::kind(), ..few.clone() },
+        ),
+    ] {
+        looks.push((name.to_owned(), Look::List(filter.clone(), None)));
+        let oldest = JobFilter { order: ListOrder::Oldest, made_from: None, made_until: Some(long_ago), ..filter };
+        looks.push((format!("{name}, oldest first"), Look::List(oldest, None)));
+    }
     looks.push(("count of some".to_owned(), Look::Count(few)));
     for (name, look) in [
         ("letters", Look::Letters),
@@ -61,6 +76,7 @@ pub fn looks(now: Timestamp) -> Vec<(String, Look)> {
         ("running", Look::Running),
         ("archive failed", Look::Archive(JobState::Failed)),
         ("archive succeeded", Look::Archive(JobState::Succeeded)),
+        ("archive none", Look::ArchiveNone(JobState::Succeeded)),
     ] {
         looks.push((name.to_owned(), look));
     }
@@ -103,13 +119,18 @@ impl Look {
                 insight::running_by_queue(conn).await.expect("counts");
             }
             Self::Archive(state) => {
-                let age = Duration::from_hours(24);
-                let request = ArchiveRequest { state: *state, age, after: None, limit: FEW, only: None };
-                let moved = archive::archive(conn, &request).await.expect("a portion").moved;
-                assert_eq!(moved, FEW as u64);
+                assert_eq!(archive_older_than(conn, *state, Duration::from_hours(24)).await, FEW as u64);
+            }
+            Self::ArchiveNone(state) => {
+                assert_eq!(archive_older_than(conn, *state, Duration::from_hours(1_000 * 24)).await, 0);
             }
         }
     }
+}
+
+async fn archive_older_than(conn: &mut dyn Conn, state: JobState, age: Duration) -> u64 {
+    let request = ArchiveRequest { state, age, after: None, limit: FEW, only: None };
+    archive::archive(conn, &request).await.expect("a portion").moved
 }
 
 fn whole(lane: WaitingLane) -> LaneRange {

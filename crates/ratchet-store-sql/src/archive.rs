@@ -10,6 +10,7 @@ use ratchet_core::{AttemptRecord, Flow, JobId, StoreError, clock};
 use crate::archived_attempts;
 use crate::cluster::database_time;
 use crate::conn::Conn;
+use crate::entries::{asked, entries, meant};
 use crate::leave::{self, EndedRow, ended_row};
 use crate::query::attempt_of;
 use crate::read::json_of;
@@ -49,23 +50,24 @@ const CANDIDATES: Stmt = Stmt::shared(
     concat!(
         "SELECT ",
         ended_row!(),
-        " FROM scheduler_job WHERE terminal_status = ? AND job_id > ? AND job_id < ? ORDER BY job_id LIMIT ?"
+        " FROM scheduler_job WHERE terminal_status = ? AND job_id < ? AND job_id >= ? ORDER BY job_id LIMIT ?"
     ),
 )
-// As a list by state, from the other end: it must not walk through jobs of other states.
 .postgres(concat!(
-    "WITH v AS (SELECT ?::text AS lead, ?::uuid AS after, ?::uuid AS until) SELECT ",
+    asked!("text"),
+    "SELECT ",
     ended_row!(),
-    " FROM scheduler_job WHERE terminal_status IS NOT NULL \
-     AND (terminal_status, job_id) > ((SELECT lead FROM v), (SELECT after FROM v)) \
-     AND (terminal_status, job_id) < ((SELECT lead FROM v), (SELECT until FROM v)) \
-     ORDER BY terminal_status, job_id LIMIT ?"
+    " FROM ",
+    entries!(ended_row!(), "scheduler_job", "terminal_status", "ASC", "LIMIT ?"),
+    " t WHERE ",
+    meant!("t"),
+    " ORDER BY job_id"
 ))
 // The order by primary key tempts it to read all jobs.
 .mysql(concat!(
     "SELECT ",
     ended_row!(),
-    " FROM scheduler_job FORCE INDEX (idx_job_terminal) WHERE terminal_status = ? AND job_id > ? AND job_id < ? \
+    " FROM scheduler_job FORCE INDEX (idx_job_terminal) WHERE terminal_status = ? AND job_id < ? AND job_id >= ? \
      ORDER BY job_id LIMIT ?"
 ));
 
@@ -87,8 +89,8 @@ async fn candidates(
     let rows = if let Some(only) = &request.only {
         conn.rows_in(&NAMED, &[request.state.into(), below.into()], only).await?
     } else {
-        let after = request.after.unwrap_or(JobId(uuid::Uuid::nil()));
-        let values = vec![request.state.into(), after.into(), below.into(), Value::count(request.limit)];
+        let since = request.after.map_or(JobId(uuid::Uuid::nil()), JobId::following);
+        let values = vec![request.state.into(), below.into(), since.into(), Value::count(request.limit)];
         conn.rows(&CANDIDATES, values).await?
     };
     rows.iter().map(EndedRow::of).collect()

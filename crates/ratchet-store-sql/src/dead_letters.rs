@@ -17,11 +17,12 @@ use crate::batches;
 use crate::cluster::database_time;
 use crate::conn::Conn;
 use crate::control;
+use crate::entries::{asked, entries, looked_up, meant};
 use crate::listing::{asked_for, narrow_columns, reach_of};
 use crate::query::check_limit;
 use crate::read::find;
 use crate::row::Row;
-use crate::shelf::{KEPT, asked, in_order, narrowed_by, within};
+use crate::shelf::{KEPT, narrowed_by};
 use crate::stmt::Stmt;
 use crate::submit;
 use crate::untold::untold;
@@ -55,8 +56,12 @@ const LETTERS: Stmt = Stmt::shared(
 )
 .postgres(letters!(
     asked!("text"),
-    concat!("scheduler_job j WHERE ", within!("j", "terminal_status")),
-    in_order!("j", "terminal_status", "DESC")
+    concat!(
+        looked_up!("scheduler_job", "terminal_status", "DESC"),
+        " t CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j WHERE ",
+        meant!("t")
+    ),
+    "t.lead DESC, t.job_id DESC"
 ))
 // The order by primary key tempts it to read all jobs.
 .mysql(letters!(

@@ -10,9 +10,9 @@ use ratchet_core::{JobId, JobState, Kind, Priority, QueueName, ResourceName, Sto
 
 use crate::conn::Conn;
 use crate::edges;
+use crate::entries::{asked, entries, meant};
 use crate::queues::PAUSED;
 use crate::row::Row;
-use crate::shelf::{asked, in_order, within};
 use crate::stmt::Stmt;
 use crate::value::Value;
 
@@ -124,33 +124,43 @@ pub async fn count_waiting(conn: &mut dyn Conn, ranges: &[LaneRange], most: u64)
 const FOR_EVER: jiff::Timestamp = jiff::Timestamp::constant(221_845_392_000, 0);
 
 macro_rules! recent_ends {
-    ($begin:expr, $from:expr, $order:expr) => {
+    ($begin:expr, $from:expr) => {
         concat!(
             $begin,
             "SELECT j.queue AS queue, j.terminated_at AS terminated_at, j.queue_wait_us AS queue_wait_us, \
              j.execution_duration_us AS execution_duration_us FROM ",
-            $from,
-            " ORDER BY ",
-            $order,
-            " LIMIT ?"
+            $from
         )
     };
 }
 
 const RECENT_ENDS: Stmt = Stmt::shared(
     "reading what ended last",
-    recent_ends!("", "scheduler_job j WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?", "j.job_id DESC"),
+    recent_ends!(
+        "",
+        "scheduler_job j WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? ORDER BY j.job_id DESC LIMIT ?"
+    ),
 )
 .postgres(recent_ends!(
     asked!("text"),
-    concat!("scheduler_job j WHERE ", within!("j", "terminal_status")),
-    in_order!("j", "terminal_status", "DESC")
+    concat!(
+        entries!(
+            "i.job_id, i.queue, i.terminated_at, i.queue_wait_us, i.execution_duration_us",
+            "scheduler_job",
+            "terminal_status",
+            "DESC",
+            "LIMIT ?"
+        ),
+        " j WHERE ",
+        meant!("j"),
+        " ORDER BY j.job_id DESC"
+    )
 ))
 // It would rather read the newest jobs of any state.
 .mysql(recent_ends!(
     "",
-    "scheduler_job j FORCE INDEX (idx_job_terminal) WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?",
-    "j.job_id DESC"
+    "scheduler_job j FORCE INDEX (idx_job_terminal) WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? \
+     ORDER BY j.job_id DESC LIMIT ?"
 ));
 
 /// The jobs that ended so, of those that were made last.

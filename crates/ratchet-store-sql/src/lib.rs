@@ -10,6 +10,7 @@
 mod conn;
 mod counters;
 mod dialect;
+mod entries;
 mod follow;
 mod inputs;
 mod lane;

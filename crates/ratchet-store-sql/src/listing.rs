@@ -16,7 +16,7 @@ use crate::value::Value;
 /// takes about as long to read a page of a kind that nobody has used for years as of one that is used all the time.
 const LOOKED_AT_MAX: usize = 10_000;
 /// As many, where each has to be looked up by its key.
-const LOOKED_UP_MAX: usize = 2_000;
+pub(crate) const LOOKED_UP_MAX: usize = 2_000;
 
 /// A page of jobs. It may be shorter than asked for and still have a next one: see `LOOKED_AT_MAX`.
 pub async fn list(

@@ -1,6 +1,7 @@
 //! The ways into the jobs that are listed and counted, where they ended and in the archive: each follows one index.
 
 use crate::archived::archived_columns;
+use crate::entries::{asked, entries, looked_up, meant};
 use crate::read::record_columns;
 use crate::stmt::Stmt;
 
@@ -154,89 +155,39 @@ macro_rules! plain {
     };
 }
 
-/// For PostgreSQL: what leads, and the range of ids, in the order of the other texts.
-macro_rules! asked {
-    ($lead:literal) => {
-        concat!("WITH v AS (SELECT ?::", $lead, " AS lead, ?::uuid AS until, ?::uuid AS since) ")
-    };
-}
-pub(crate) use asked;
-
-/// For PostgreSQL: a row is one of those that were asked for, by an index that begins with `$column` and goes on with the id. If both
-/// are compared together, and are the order too, only that index can answer. Asked for one value, in the order of ids, the planner
-/// may rather walk through all jobs, which takes long if the newest ones have another value.
-macro_rules! within {
-    ($row:literal, $column:literal) => {
-        concat!(
-            $row,
-            ".",
-            $column,
-            " IS NOT NULL AND (",
-            $row,
-            ".",
-            $column,
-            ", ",
-            $row,
-            ".job_id) < ((SELECT lead FROM v), (SELECT until FROM v)) AND (",
-            $row,
-            ".",
-            $column,
-            ", ",
-            $row,
-            ".job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))"
-        )
-    };
-}
-pub(crate) use within;
-
-/// For PostgreSQL: the order of such rows.
-macro_rules! in_order {
-    ($row:literal, $column:literal, $direction:literal) => {
-        concat!($row, ".", $column, " ", $direction, ", ", $row, ".job_id ", $direction)
-    };
-}
-pub(crate) use in_order;
-
-/// For PostgreSQL: the entries of an index, then each job by its key; `$rest` is joined to them. What has an offset is planned by itself:
-/// otherwise the planner may merge the entries with all jobs.
+/// For PostgreSQL: the entries of an index, then each job by its key; `$rest` is joined to them. What has a limit or an offset is
+/// planned by itself: otherwise the planner may merge the entries with all jobs.
 macro_rules! by_entries {
     (
-        list $columns:expr, $direction:literal,
+        list $columns:expr, $direction:tt,
         ($lead:literal, $table:literal, $column:literal, $jobs:literal, $rest:literal, $state:literal)
     ) => {
         concat!(
             asked!($lead),
             "SELECT ",
             $columns,
-            " FROM (SELECT i.job_id, i.",
-            $column,
-            " AS lead FROM ",
-            $table,
-            " i WHERE ",
-            within!("i", $column),
-            " ORDER BY ",
-            in_order!("i", $column, $direction),
-            " OFFSET 0) t CROSS JOIN LATERAL (SELECT * FROM ",
+            " FROM ",
+            looked_up!($table, $column, $direction),
+            " t CROSS JOIN LATERAL (SELECT * FROM ",
             $jobs,
             " c WHERE c.job_id = t.job_id OFFSET 0) j ",
             $rest,
             " WHERE ",
-            narrowed!($state, "j", in_order!("t", "lead", $direction))
+            meant!("t"),
+            " AND ",
+            narrowed!($state, "j", concat!("t.lead ", $direction, ", t.job_id ", $direction))
         )
     };
     (
-        reach $direction:literal,
+        reach $direction:tt,
         ($lead:literal, $table:literal, $column:literal, $jobs:literal, $rest:literal, $state:literal)
     ) => {
         concat!(
             asked!($lead),
-            "SELECT i.job_id AS job_id FROM ",
-            $table,
-            " i WHERE ",
-            within!("i", $column),
-            " ORDER BY ",
-            in_order!("i", $column, $direction),
-            " LIMIT 1 OFFSET ?"
+            "SELECT t.job_id AS job_id FROM ",
+            entries!("i.job_id", $table, $column, $direction, "LIMIT 1 OFFSET ?"),
+            " t WHERE ",
+            meant!("t")
         )
     };
 }
