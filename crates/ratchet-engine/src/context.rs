@@ -372,7 +372,7 @@ impl JobContext {
             outcome,
             verdicts,
             timing: self.timing(),
-            callback_id: new_job_id(),
+            callback_id: new_job_id,
         })
     }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use ratchet_core::{Claim, DeferReason, Fence, JobRecord, NodeId, Settlement, Store};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
 use crate::config::Config;
@@ -55,6 +56,8 @@ pub(crate) struct Pump {
     /// Whether there was no turn since the last reconcile.
     reconciled: bool,
 
+    /// The tasks of all attempts, until each is wholly over: also that of a result which was told already.
+    attempts: TaskTracker,
     messages: mpsc::Receiver<Message>,
     sender: mpsc::Sender<Message>,
     begun: Instant,
@@ -137,6 +140,8 @@ const ASK_DUE_EVERY: Duration = Duration::from_millis(50);
 const EXPECTING_POLL: Duration = Duration::from_millis(250);
 /// A stopping node tries for so long to write what is left, and waits for so long for threads that hold permits.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+/// A stopping node waits for so long for the spans of its last attempts to close.
+const LAST_SPANS: Duration = Duration::from_secs(1);
 /// No strategy can make a node sleep for longer.
 const POLL_MAX: Duration = Duration::from_hours(1);
 
@@ -198,6 +203,7 @@ impl Pump {
             held: HashSet::new(),
             tried: false,
             reconciled: false,
+            attempts: TaskTracker::new(),
             messages,
             sender,
             begun: now,
@@ -216,6 +222,9 @@ impl Pump {
             self.counters.vitals.set_running(self.slots.taken());
             self.counters.vitals.set_taken(self.slots.taken_by_pool());
             if let Some(left) = self.drained() {
+                self.attempts.close();
+                // Whoever stops a node flushes its traces next.
+                let _ = tokio::time::timeout(LAST_SPANS, self.attempts.wait()).await;
                 return left;
             }
             let now = Instant::now();
@@ -403,10 +412,16 @@ impl Pump {
         }
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
         let (task_ctx, task_leash) = (ctx.clone(), leash.clone());
-        let task = tokio::spawn(async move {
-            let ended = runner.run(&task_ctx, &task_leash, entry).await;
+        let task = self.attempts.spawn(async move {
+            let (ended, span) = runner.run(&task_ctx, &task_leash, entry).await;
             // The pump is gone only if the engine was dropped; then nobody may settle.
             let _ = sender.send(Message::Ended(fence, Box::new(ended))).await;
+            if !span.is_disabled() {
+                // Closing it is a fifth of what a small job costs where spans are watched. Others that have ended go first, so
+                // that it is done while their results are written.
+                tokio::task::yield_now().await;
+                drop(span);
+            }
         });
         self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.reconcile);
         self.running.insert(fence, Running { job, ctx, leash, pool, task: task.abort_handle() });

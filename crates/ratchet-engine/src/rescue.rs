@@ -100,6 +100,6 @@ fn crashed(orphan: &Claim) -> Option<Settlement> {
         outcome: Outcome::Crashed,
         verdicts: Verdicts::default(),
         timing,
-        callback_id: new_job_id(),
+        callback_id: new_job_id,
     })
 }

@@ -100,10 +100,11 @@ enum HandlerEnd {
 impl Runner {
     /// Runs one attempt through its steps.
     ///
-    /// `entry` is the answer of the service that it calls.
-    pub(crate) async fn run(&self, ctx: &JobContext, leash: &Leash, entry: Entry) -> Ended {
+    /// `entry` is the answer of the service that it calls. The span of the run comes back open: what a subscriber makes of its end
+    /// should not keep the result from being written.
+    pub(crate) async fn run(&self, ctx: &JobContext, leash: &Leash, entry: Entry) -> (Ended, tracing::Span) {
         let span = run_span(ctx);
-        async {
+        let run = async {
             let (call, refused) = match entry {
                 Ok(call) => (call, None),
                 Err(wait) => (None, Some(HandlerEnd::NotNow(after_about(wait), DeferReason::BreakerOpen))),
@@ -127,9 +128,8 @@ impl Runner {
             }
             ctx.end_log();
             Self::conclude(ctx, outcome, verdicts, held)
-        }
-        .instrument(span)
-        .await
+        };
+        (run.instrument(span.clone()).await, span)
     }
 
     async fn pass_gates(&self, ctx: &JobContext) -> Result<(), HandlerEnd> {
@@ -408,7 +408,7 @@ mod tests {
             cancel_grace: Duration::ZERO,
         };
         let ctx = JobContext::for_test().kind("never").build().unwrap();
-        runner.run(&ctx, &Leash::default(), entry).await.settlement.unwrap()
+        runner.run(&ctx, &Leash::default(), entry).await.0.settlement.unwrap()
     }
 
     #[tokio::test]
