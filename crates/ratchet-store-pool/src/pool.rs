@@ -78,7 +78,7 @@ impl<D: Driver> Pool<D> {
 
     /// Runs work in a transaction; see [`Transact`](ratchet_store_sql::Transact).
     pub async fn transact<T: Send + 'static>(&self, intent: Intent, work: Work<T>) -> Result<T, StoreError> {
-        if self.inner.is_alone(intent) {
+        if self.inner.is_alone(intent) && intent != Intent::LongStatement {
             // Nothing is locked between its statements, so that a caller that is held up holds up nobody else; and two
             // crossings between threads cost as much as a round trip.
             return self.inner.transact(intent, &work).await;
@@ -160,7 +160,7 @@ impl<D: Driver> Inner<D> {
             let result = run_begun(&*self.driver, &mut kept, work).await;
             return self.keep_if_usable(kept, intent, result);
         }
-        if intent == Intent::Statement {
+        if matches!(intent, Intent::Statement | Intent::LongStatement) {
             // It may be repeated, and waits for nobody. What only reads may take its time.
             return tokio::time::timeout(limit, self.run_on(kept, intent, work)).await.map_err(silent).flatten();
         }
@@ -200,7 +200,8 @@ impl<D: Driver> Inner<D> {
 
     /// Whether work with this intent needs no transaction around it.
     fn is_alone(&self, intent: Intent) -> bool {
-        !self.driver.is_pooled() && (intent == Intent::Read || intent == Intent::Statement)
+        let alone = matches!(intent, Intent::Read | Intent::Statement | Intent::LongStatement);
+        alone && !self.driver.is_pooled()
     }
 
     async fn connect(&self) -> Result<D::Connection, StoreError> {

@@ -474,12 +474,12 @@ macro_rules! implement_store {
                     if job_log::is_cheaper_for_new(self.dialect()) {
                         let new = lines.clone();
                         let append = work!([new], |conn| job_log::append_new(conn, &new));
-                        match self.transact(Intent::Statement, append).await {
+                        match self.transact(Intent::LongStatement, append).await {
                             Err(error) if *error.kind() == ErrorKind::Conflict => {}
                             done => return done,
                         }
                     }
-                    self.transact(Intent::Statement, work!([lines], |conn| job_log::append(conn, &lines))).await
+                    self.transact(Intent::LongStatement, work!([lines], |conn| job_log::append(conn, &lines))).await
                 }
 
                 async fn read_log(

@@ -16,6 +16,9 @@ pub enum Intent {
     /// It is one statement, or one round trip, which needs no transaction around it. If its answer is lost it is run again:
     /// it changes nothing that it has changed before.
     Statement,
+    /// The same of many rows. To put it together takes long enough that nobody else should wait on the thread that does: a driver
+    /// with threads of its own does it there.
+    LongStatement,
     /// It writes.
     Write,
     /// It writes if there is something to write, and often there is not.

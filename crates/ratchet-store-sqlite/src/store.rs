@@ -145,7 +145,7 @@ impl Transact for SqliteStore {
         let work = Arc::new(work);
         match intent {
             Intent::Read => self.inner.read(&work).await,
-            Intent::Write | Intent::Statement => self.write(Begin::Immediate, work).await,
+            Intent::Write | Intent::Statement | Intent::LongStatement => self.write(Begin::Immediate, work).await,
             // Without the write lock at first, so that a poll that finds nothing takes no lock and watchers stay asleep;
             // if another process wrote in between, once more with it.
             Intent::MaybeWrite => match self.write(Begin::Deferred, work.clone()).await {
