@@ -27,6 +27,11 @@ const DURABLE: &[(&str, &str)] = &[
     // new one, some fifty milliseconds.
     ("min_wal_size", "4GB"),
     ("checkpoint_timeout", "15min"),
+    // What is written reaches the disk as it comes. Else the kernel gathers it and writes some hundred megabytes every half minute,
+    // and who commits meanwhile waits.
+    ("backend_flush_after", "256kB"),
+    // Half of what archiving writes to the log are whole pages.
+    ("wal_compression", "lz4"),
 ];
 
 const FAST: &[(&str, &str)] = &[

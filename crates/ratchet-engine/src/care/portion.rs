@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// About how long a portion may take: whoever needs the same rows, the same disk or the same processor waits no longer.
-const LONG: Duration = Duration::from_millis(5);
+const LONG: Duration = Duration::from_millis(3);
 /// The least part of a full portion. Below it a transaction costs more than what it does.
 const LEAST: f64 = 0.1;
 
@@ -78,11 +78,11 @@ mod tests {
         };
         check(&[], 250);
         check(&[0], 250);
-        check(&[5], 250);
-        check(&[8], 156);
+        check(&[3], 250);
+        check(&[4], 187);
         check(&[20], 125);
-        check(&[20, 10], 62);
-        check(&[20, 10, 5, 5], 62);
+        check(&[20, 6], 62);
+        check(&[20, 6, 3, 3], 62);
         check(&[10_000; 20], 25);
         let stalled = [&[10_000; 20][..], &[1; 3]].concat();
         check(&stalled, 200);
@@ -96,6 +96,6 @@ mod tests {
         for _ in 0..10 {
             portion = portion.after(Duration::from_micros(65) * u32::try_from(portion.of(250)).unwrap());
         }
-        assert!((70..80).contains(&portion.of(250)), "{portion:?}");
+        assert!((40..50).contains(&portion.of(250)), "{portion:?}");
     }
 }
