@@ -4,14 +4,14 @@
 //! `cargo run --release -p ratchet-bench --bin archiving -- --database postgres://…` on a database that may be filled.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Parser;
 use ratchet::prelude::*;
-use ratchet::{ArchiveScope, BulkEventKind, JobFilter, Retention, Store};
+use ratchet::{ArchiveScope, JobFilter, JobId, Retention, Store};
 use ratchet_bench::bare::Bare;
 use ratchet_bench::figures::{Sample, median};
 
@@ -29,8 +29,12 @@ struct Args {
     /// How long they flow without an archiving, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
+    /// What flowed in one round goes to the archive in the next, which makes that longer
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Begins with the archiving; else with what flows alone. Further rounds begin with one and the other in turn
+    #[arg(long)]
+    archiving_first: bool,
 }
 
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -65,16 +69,17 @@ async fn main() -> Result<()> {
     );
     println!("round   without: p50 p99 max      with: p50 p99 max      archived in");
     for round in 0..args.rounds {
-        fill(&store, args.jobs).await?;
+        let last = fill(&store, args.jobs).await?;
         submitted += args.jobs;
         bare.tidy().await?;
         let mut waits = [Waits::default(), Waits::default()];
         let mut took = Duration::ZERO;
         // In turn, so that neither always comes after the fill.
-        for turn in [round, round + 1] {
+        let first = round + usize::from(args.archiving_first);
+        for turn in [first, first + 1] {
             let archives = turn % 2 == 1;
             let began = Instant::now();
-            submitted += if archives { beside(&store, &args).await? } else { alone(&store, &args).await? };
+            submitted += if archives { beside(&store, &args, last).await? } else { alone(&store, &args).await? };
             waits[turn % 2] = Waits::taken();
             if archives {
                 took = began.elapsed();
@@ -101,24 +106,23 @@ async fn alone(store: &Arc<dyn Store>, args: &Args) -> Result<u64> {
     Ok(submitted)
 }
 
-/// Jobs flow until so many have been archived.
-async fn beside(store: &Arc<dyn Store>, args: &Args) -> Result<u64> {
-    let archived = Arc::new(AtomicU64::new(0));
-    let counted = archived.clone();
+/// Jobs flow until those that were there before have been archived, which go in the order of their ids.
+async fn beside(store: &Arc<dyn Store>, args: &Args, last: JobId) -> Result<u64> {
     // Not zero: that would delete them.
     let at_once = Retention { succeeded: Some(Duration::from_micros(1)), ..Retention::keep_everything() };
-    let node = builder(store, at_once)
-        .care(Duration::from_millis(10))
-        .on_bulk_event(move |event| {
-            if let BulkEventKind::JobsArchived { count, .. } = event.what {
-                counted.fetch_add(count, Ordering::SeqCst);
-            }
-        })
-        .start()
-        .await?;
-    let is_enough = || archived.load(Ordering::SeqCst) >= args.jobs;
-    let submitted = flow(&node, args.rate, LONGEST, is_enough).await?;
-    anyhow::ensure!(is_enough(), "after {LONGEST:?} there are still jobs to archive");
+    let node = builder(store, at_once).care(Duration::from_secs(1)).start().await?;
+    let gone = Arc::new(AtomicBool::new(false));
+    let (client, is_gone) = ((*node).clone(), gone.clone());
+    let watch = tokio::spawn(async move {
+        while client.find(last).await?.is_some_and(|job| job.archived_at.is_none()) {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        is_gone.store(true, Ordering::SeqCst);
+        anyhow::Ok(())
+    });
+    let submitted = flow(&node, args.rate, LONGEST, || gone.load(Ordering::SeqCst)).await?;
+    anyhow::ensure!(watch.is_finished(), "after {LONGEST:?} there are still jobs to archive");
+    watch.await??;
     node.shutdown().await;
     Ok(submitted)
 }
@@ -130,8 +134,8 @@ fn builder(store: &Arc<dyn Store>, retention: Retention) -> ratchet::RatchetBuil
     Ratchet::builder().shared_store(store.clone()).jobs(jobs![ended, flows]).retention(retention)
 }
 
-/// Stores jobs and lets them end.
-async fn fill(store: &Arc<dyn Store>, jobs: u64) -> Result<()> {
+/// Stores jobs and lets them end; says which is the last.
+async fn fill(store: &Arc<dyn Store>, jobs: u64) -> Result<JobId> {
     let node = builder(store, Retention::keep_everything()).queue("default", 500).start().await?;
     let client = Client::shared(store.clone());
     let mut last = None;
@@ -139,11 +143,10 @@ async fn fill(store: &Arc<dyn Store>, jobs: u64) -> Result<()> {
         let portion = (first..jobs.min(first + 2_000)).map(|number| client.enqueue(ended(number)));
         last = client.submit_all(portion).await?.pop();
     }
-    if let Some(last) = last {
-        last.wait().await?;
-    }
+    let last = last.context("--jobs is 0")?;
+    last.wait().await?;
     node.shutdown().await;
-    Ok(())
+    Ok(last.id())
 }
 
 /// Submits jobs at a steady rate for so long, or until it is over; says how many.
