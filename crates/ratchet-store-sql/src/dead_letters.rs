@@ -56,12 +56,8 @@ const LETTERS: Stmt = Stmt::shared(
 )
 .postgres(letters!(
     asked!("text"),
-    concat!(
-        looked_up!("scheduler_job", "terminal_status", "DESC"),
-        " t CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j WHERE ",
-        meant!("t")
-    ),
-    "t.lead DESC, t.job_id DESC"
+    concat!(looked_up!("i.*", "scheduler_job", "terminal_status", "DESC"), " j WHERE ", meant!("j")),
+    "j.lead DESC, j.job_id DESC"
 ))
 // The order by primary key tempts it to read all jobs.
 .mysql(letters!(

@@ -72,8 +72,8 @@ pub(crate) use meant;
 
 /// As many entries as are looked up together.
 macro_rules! looked_up {
-    ($table:literal, $column:literal, $direction:tt) => {
-        entries!("i.job_id", $table, $column, $direction, "LIMIT 2000")
+    ($columns:literal, $table:literal, $column:literal, $direction:tt) => {
+        entries!($columns, $table, $column, $direction, "LIMIT 2000")
     };
 }
 pub(crate) use looked_up;

@@ -167,7 +167,7 @@ macro_rules! by_entries {
             "SELECT ",
             $columns,
             " FROM ",
-            looked_up!($table, $column, $direction),
+            looked_up!("i.job_id", $table, $column, $direction),
             " t CROSS JOIN LATERAL (SELECT * FROM ",
             $jobs,
             " c WHERE c.job_id = t.job_id OFFSET 0) j ",
