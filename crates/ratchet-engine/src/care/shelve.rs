@@ -10,10 +10,9 @@ use super::portion::Pace;
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
 
-/// Jobs that are looked at in one transaction, and archived jobs that are deleted in one.
+/// Most jobs that are looked at in one transaction, and most archived jobs that are deleted in one.
 ///
-/// Small: whoever wants one of these rows meanwhile waits for the whole transaction. These take ten to twenty
-/// milliseconds; with twice as many the database is noticeably slower for others.
+/// Small: whoever wants one of these rows meanwhile waits for the whole transaction. [`Pace`] makes it fewer where these take long.
 pub(super) const TOGETHER: usize = 250;
 
 /// Lines of jobs' logs that are looked at in one transaction: nobody else wants those rows, and each is small.
