@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use ratchet_core::TraceContext;
 use tracing::field::{Field, Visit};
@@ -40,6 +41,7 @@ pub(crate) struct Made {
     name: &'static str,
     level: Level,
     fields: BTreeMap<&'static str, String>,
+    closed: bool,
 }
 
 impl Made {
@@ -80,7 +82,7 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
         if !metadata.target().starts_with("ratchet_engine") {
             return;
         }
-        let made = Made { id: id.into_u64(), name: metadata.name(), level: *metadata.level(), fields };
+        let made = Made { id: id.into_u64(), name: metadata.name(), level: *metadata.level(), fields, closed: false };
         self.0.lock().unwrap().push(made);
     }
 
@@ -91,7 +93,7 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
         }
         let mut fields = BTreeMap::new();
         event.record(&mut Fields(&mut fields));
-        self.0.lock().unwrap().push(Made { id: 0, name: "warning", level: Level::WARN, fields });
+        self.0.lock().unwrap().push(Made { id: 0, name: "warning", level: Level::WARN, fields, closed: false });
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
@@ -100,7 +102,22 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for Spans {
             values.record(&mut Fields(&mut made.fields));
         }
     }
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        let ours = |made: &&mut Made| made.id == id.into_u64() && !made.closed;
+        let is_slow = |made: &mut Made| made.fields.get("trace_id").is_some_and(|found| found == SLOW_TRACE);
+        // Others may make spans while this one takes its time.
+        if self.0.lock().unwrap().iter_mut().rev().find(ours).is_some_and(is_slow) {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        if let Some(made) = self.0.lock().unwrap().iter_mut().rev().find(ours) {
+            made.closed = true;
+        }
+    }
 }
+
+/// A span of this trace takes long to close, as where it is sent somewhere.
+const SLOW_TRACE: &str = "5109510951095109510951095109510a";
 
 #[tokio::test]
 async fn every_room_has_a_span() {
@@ -134,4 +151,17 @@ async fn every_room_has_a_span() {
         eventually(name, async || !spans.with(name, "node", &node).is_empty()).await;
     }
     ratchet.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_node_has_closed_the_spans_of_its_runs() {
+    let spans = listen();
+    let ratchet = quick(&Stage::default()).job::<Scribe>().store(memory()).start().await.unwrap();
+    let trace = TraceContext::parse(&format!("00-{SLOW_TRACE}-00f067aa0ba902b7-01"), None).unwrap();
+    let handle = ratchet.enqueue(Scribe::of(1)).trace_context(trace).submit().await.unwrap();
+    handle.result().await.unwrap();
+    let run = || spans.with("job.run", "job.id", &handle.id().to_string()).remove(0);
+    assert!(!run().closed, "the result is there before");
+    ratchet.shutdown().await;
+    assert!(run().closed);
 }
