@@ -166,10 +166,10 @@ pub(crate) async fn all_letters_whose_keys_are_held_are_named(bench: Bench) {
     let two = bench.failed(work_with_key("two"), "boom").await;
     let older = bench.failed(work_with_key("twice"), "boom").await;
     let newer = bench.failed(work_with_key("twice"), "boom").await;
-    let held = |job, key: &str, holder| HeldKey { job, business_key: business_key(key), holder };
-    let mut expected = vec![held(older, "twice", newer)];
+    let held = |job, key: &str, holder, same_call| HeldKey { job, business_key: business_key(key), holder, same_call };
+    let mut expected = vec![held(older, "twice", newer, true)];
     for (job, key) in [(two, "two"), (one, "one")] {
-        expected.push(held(job, key, bench.submit(work_with_key(key)).await));
+        expected.push(held(job, key, bench.submit(work_with_key(key)).await, false));
     }
     let mut filter = DeadLetterFilter::default();
     let refused = bench.store.retry_all(&filter, 10).await.unwrap_err();
@@ -190,7 +190,13 @@ pub(crate) async fn a_letter_that_would_revive_what_cannot_be_is_named(bench: Be
     bench.fail(&first, "boom").await;
     let holder = bench.submit(work_with_key("taken")).await;
     let refused = bench.store.retry_all(&DeadLetterFilter::default(), 10).await.unwrap_err();
-    assert_eq!(refused.held(), [HeldKey { job: steps[0], business_key: business_key("taken"), holder }]);
+    let held = |holder, same_call| HeldKey { job: steps[0], business_key: business_key("taken"), holder, same_call };
+    assert_eq!(refused.held(), [held(holder, false)]);
+    // The holder dies too: now both letters need the key, and only one can have it.
+    let newer = bench.claim_one().await;
+    bench.fail(&newer, "boom").await;
+    let refused = bench.store.retry_all(&DeadLetterFilter::default(), 10).await.unwrap_err();
+    assert_eq!(refused.held(), [held(holder, true)]);
 }
 
 pub(crate) async fn dead_letters_that_are_left_out_stay(bench: Bench) {

@@ -76,14 +76,17 @@ pub struct HeldKey {
     pub job: JobId,
     /// The key.
     pub business_key: BusinessKey,
-    /// The job that holds it: a live one, or another dead letter of the same call.
+    /// The job that holds it.
     pub holder: JobId,
+    /// Whether that is no live job, but another dead letter of the same call, which would hold it.
+    pub same_call: bool,
 }
 
 impl fmt::Display for HeldKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { job, business_key, holder } = self;
-        write!(f, "job {job} needs the business key {business_key:?}, which job {holder} holds")
+        let Self { job, business_key, holder, same_call } = self;
+        write!(f, "job {job} needs the business key {business_key:?}, which job {holder}")?;
+        f.write_str(if *same_call { ", retried by the same call, would hold" } else { " holds" })
     }
 }
 

@@ -100,12 +100,15 @@ impl StoreError {
         Self { held: Some(Arc::new(held)), ..Self::new(kind, doing, problem) }
     }
 
-    /// The same error, if a key is held as one of [`held_keys`](Self::held_keys): this dead letter was to be retried.
+    /// The same error, if a key is held as one of [`held_keys`](Self::held_keys): this dead letter was to be retried, one of
+    /// those of the call.
     #[must_use]
-    pub fn of_letter(self, job: JobId) -> Self {
+    pub fn of_letter(self, job: JobId, call: &[JobId]) -> Self {
         match self.kind {
             ErrorKind::Duplicate { business_key, holder } => {
-                Self::held_keys(self.doing, vec![HeldKey { job, business_key, holder }])
+                // A dead letter holds nothing, unless it was just retried.
+                let same_call = call.contains(&holder);
+                Self::held_keys(self.doing, vec![HeldKey { job, business_key, holder, same_call }])
             }
             _ => self,
         }
@@ -157,6 +160,7 @@ mod tests {
             job: JobId(Uuid::from_u128(n)),
             business_key: BusinessKey::new(format!("key {n}")).unwrap(),
             holder: JobId(Uuid::from_u128(1_000 + n)),
+            same_call: false,
         };
         (1..=count).map(one).collect()
     }
@@ -180,6 +184,13 @@ mod tests {
             one.to_string(),
             format!("job {} needs the business key \"key 1\", which job {} holds", one.job, one.holder)
         );
+        assert_eq!(
+            HeldKey { same_call: true, ..one.clone() }.to_string(),
+            format!(
+                "job {} needs the business key \"key 1\", which job {}, retried by the same call, would hold",
+                one.job, one.holder
+            )
+        );
         assert_eq!(*error.kind(), ErrorKind::Duplicate { business_key: one.business_key.clone(), holder: one.holder });
         let many = StoreError::held_keys("retrying dead letters", held(30));
         assert_eq!(many.held(), held(30));
@@ -191,10 +202,12 @@ mod tests {
     fn of_a_letter_only_a_held_key_is_told() {
         let letter = JobId(Uuid::from_u128(1));
         let HeldKey { business_key, holder, .. } = held(1).remove(0);
-        let error = StoreError::duplicate("retrying a job", business_key, holder).of_letter(letter);
-        assert_eq!(error.held(), held(1));
+        let error = StoreError::duplicate("retrying a job", business_key, holder);
+        assert_eq!(error.clone().of_letter(letter, &[letter]).held(), held(1));
+        let same_call = HeldKey { same_call: true, ..held(1).remove(0) };
+        assert_eq!(error.of_letter(letter, &[letter, holder]).held(), [same_call]);
         let other = StoreError::new(ErrorKind::Conflict, "retrying a job", "its batch is over");
-        assert_eq!(other.clone().of_letter(letter).to_string(), other.to_string());
+        assert_eq!(other.clone().of_letter(letter, &[]).to_string(), other.to_string());
     }
 
     #[test]

@@ -148,7 +148,7 @@ pub async fn retry_all(conn: &mut dyn Conn, filter: &DeadLetterFilter, limit: us
     retried.count = plain.len() as u64;
     retried.priority = plain.iter().map(|job| job.spec.priority).max();
     for id in tied {
-        if let Some(done) = control::retry(conn, id).await.map_err(|error| error.of_letter(id))? {
+        if let Some(done) = control::retry(conn, id).await.map_err(|error| error.of_letter(id, &ids))? {
             retried.count += 1;
             retried.revived += done.followed.len() as u64;
             let can_run = done.job.state == JobState::Pending;
@@ -291,14 +291,14 @@ const HOLDERS: Stmt = Stmt::shared(
 /// Takes all these keys, or says which of them other jobs hold.
 async fn take_keys(conn: &mut dyn Conn, keys: &[(&BusinessKey, JobId)]) -> Result<(), StoreError> {
     let mut held = BTreeMap::new();
-    let mut hold = |key: &BusinessKey, job, holder| {
-        held.insert(job, HeldKey { job, business_key: key.clone(), holder });
+    let mut hold = |key: &BusinessKey, job, holder, same_call| {
+        held.insert(job, HeldKey { job, business_key: key.clone(), holder, same_call });
     };
     // Of several letters with one key the newest has it.
     let mut taken = HashMap::with_capacity(keys.len());
     for (key, id) in keys.iter().rev() {
         match taken.entry(*key) {
-            Entry::Occupied(newest) => hold(key, *id, *newest.get()),
+            Entry::Occupied(newest) => hold(key, *id, *newest.get(), true),
             Entry::Vacant(free) => {
                 free.insert(*id);
             }
@@ -316,7 +316,7 @@ async fn take_keys(conn: &mut dyn Conn, keys: &[(&BusinessKey, JobId)]) -> Resul
     }
     for (key, id) in keys {
         if let Some(holder) = holders.get(key.as_str()).filter(|holder| *holder != id) {
-            hold(key, *id, *holder);
+            hold(key, *id, *holder, false);
         }
     }
     if held.is_empty() {

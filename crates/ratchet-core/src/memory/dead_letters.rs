@@ -33,21 +33,23 @@ impl DeadLetterStore for MemoryStore {
         check_retry_count(limit).map_err(|refused| StoreError::refused("retrying dead letters", refused))?;
         let (mut tables, now) = self.open();
         let before = tables.clone();
-        let chosen = tables.letters(&filter.jobs, None, LETTERS_LOOKED_AT_MAX);
+        let letters = tables.letters(&filter.jobs, None, LETTERS_LOOKED_AT_MAX);
+        let chosen = letters.iter().filter(|letter| filter.passes(letter));
+        let call: Vec<JobId> = chosen.map(|letter| letter.id).collect();
         let mut retried = RetriedAll::default();
         let mut held = Vec::new();
         let mut left = limit;
-        for letter in chosen.iter().filter(|letter| filter.passes(letter)) {
+        for id in call.iter().copied() {
             if left == 0 {
                 break;
             }
-            let untold = tables.jobs.get(&letter.id).is_some_and(|job| tables.untold(job).is_some());
-            if untold || tables.batch_is_over(letter.id) {
+            let untold = tables.jobs.get(&id).is_some_and(|job| tables.untold(job).is_some());
+            if untold || tables.batch_is_over(id) {
                 retried.passed_over += 1;
                 continue;
             }
             left -= 1;
-            match tables.retry(letter.id, now).map_err(|error| error.of_letter(letter.id)) {
+            match tables.retry(id, now).map_err(|error| error.of_letter(id, &call)) {
                 Ok(None) => {}
                 Ok(Some(done)) => {
                     retried.count += 1;
