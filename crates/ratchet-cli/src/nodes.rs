@@ -14,9 +14,6 @@ use crate::output::table;
 use crate::session::Session;
 use crate::times;
 
-/// Not heard of for the default grace: others will soon declare it dead, unless its own grace is longer.
-const SILENT_AFTER: Duration = Duration::from_secs(30);
-
 #[derive(Serialize)]
 struct NodeView {
     id: NodeId,
@@ -29,10 +26,11 @@ struct NodeView {
     info: JsonText,
 }
 
-#[derive(Serialize, Clone, Copy)]
+#[derive(Serialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
 enum Standing {
     Alive,
+    /// Not heard of for its grace: others declare it dead, if there are any.
     Silent,
     Dead,
 }
@@ -56,12 +54,12 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
 }
 
 fn view(node: NodeRecord, now: Timestamp) -> NodeView {
-    let NodeRecord { id, name, info, started_at, last_heartbeat, vitals, dead_at, .. } = node;
-    let standing = match dead_at {
+    let standing = match node.dead_at {
         Some(_) => Standing::Dead,
-        None if clock::elapsed(last_heartbeat, now) > SILENT_AFTER => Standing::Silent,
-        None => Standing::Alive,
+        None if node.is_living(now) => Standing::Alive,
+        None => Standing::Silent,
     };
+    let NodeRecord { id, name, info, started_at, last_heartbeat, vitals, dead_at, .. } = node;
     NodeView { id, name, standing, started_at, last_heartbeat, dead_at, vitals, info }
 }
 
@@ -91,7 +89,8 @@ fn listed(nodes: &[NodeView], now: Timestamp) -> String {
     let header = ["NAME", "ID", "VERSION", "KINDS", "QUEUES", "LOAD", "SKEW", "HEARD", "STANDING"];
     let mut text = table(&header, QUEUES, rows);
     // Below, because there is nothing to say most of the time, and may be much.
-    let breakers = nodes.iter().filter(|node| node.dead_at.is_none() && !node.vitals.services.is_empty());
+    let tells = |node: &&NodeView| node.standing == Standing::Alive && !node.vitals.services.is_empty();
+    let breakers = nodes.iter().filter(tells);
     let row = |node: &NodeView| [node.name.to_string(), node.id.to_string(), not_closed(&node.vitals.services, now)];
     let rows: Vec<_> = breakers.map(row).collect();
     if !rows.is_empty() {

@@ -52,6 +52,15 @@ impl Bench {
         node.id
     }
 
+    /// A node that may be silent for so long.
+    async fn patient(&self, grace: Duration) -> NodeId {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap();
+        let info = json(&value!({"kinds": [KIND], "queues": ["default"], "slots": 10, "grace_ms": grace_ms}));
+        let node = NodeRegistration { info, ..registration("patient") };
+        self.store.register(&node).await.unwrap();
+        node.id
+    }
+
     /// A node that says which slots it has.
     async fn pooled(&self, pools: &[(&str, u64)]) -> NodeId {
         let queues: Vec<_> = pools.iter().map(|(queue, _)| *queue).collect();
@@ -217,13 +226,17 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
     bench.store.cancel(report).await.unwrap();
     bench.store.deregister(pooled).await.unwrap();
 
-    bench.advance(mins(1));
+    let pass = async |by| {
+        bench.advance(by);
+        assert!(bench.beat(bench.node).await && bench.beat(node).await);
+    };
+    pass(mins(1)).await;
     let urgent = bench.submit(with_priority(Priority::High, work())).await;
     let young = bench.submit(work()).await;
     check("the most urgent", urgent, &[], &here).await;
     check("one is more urgent", nobody, &[Reason::Behind { jobs: depth(1) }], &here).await;
     check("one is more urgent, one is older", young, &[Reason::Behind { jobs: depth(2) }], &here).await;
-    bench.advance(mins(15));
+    pass(mins(15)).await;
     check("all have aged alike", young, &[Reason::Behind { jobs: depth(2) }], &here).await;
 
     let later = bench.submit(work_after(mins(60))).await;
@@ -239,6 +252,16 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
     let paused = bench.submit(work()).await;
     bench.store.pause(paused).await.unwrap();
     check("it is paused", paused, &[Reason::Paused], &here).await;
+    assert_eq!(bench.explained(paused, &here).await.expected, None);
+    let paused = bench.submit(work_after(mins(60))).await;
+    let at = bench.job(paused).await.scheduled_time;
+    bench.store.pause(paused).await.unwrap();
+    check("it is paused, and its time has not come", paused, &[Reason::Paused, Reason::NotDue { at }], &here).await;
+    let failed = bench.failed(work(), "boom").await;
+    let ended = Reason::Ended { state: JobState::Failed };
+    check("it has failed", failed, std::slice::from_ref(&ended), &here).await;
+    bench.store.pause(failed).await.unwrap();
+    check("it is paused, and has failed", failed, &[Reason::Paused, ended], &here).await;
 
     bench.store.pause_queue(&queue("paused")).await.unwrap();
     let held = bench.submit(in_queue("paused", work())).await;
@@ -296,4 +319,36 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
 
     let unknown = explain(&*bench.store, crate::bench::new_id(), &here).await.unwrap();
     assert_eq!(unknown, None);
+}
+
+/// The last node of a cluster that dies has nobody who could declare it dead.
+pub(crate) async fn nodes_that_nobody_has_heard_of_do_not_count(bench: Bench) {
+    let here = Here::default();
+    let no_node = |living| Reason::NoNode { kind: Kind::new(KIND).unwrap(), queue: queue("default"), living };
+    let orphan = bench.running(work()).await.job;
+    let waiting = bench.submit(work()).await;
+    let node = bench.serving(&["default"], 10).await;
+    let check = async |name: &str, id: JobId, reasons: &[Reason]| {
+        assert_eq!(bench.explained(id, &here).await.reasons, reasons, "{name}");
+    };
+    check("all live", waiting, &[]).await;
+    check("all live", orphan.id, &[Reason::Running { node: Some(bench.node), since: orphan.picked_at }]).await;
+    let heard = bench.find_node(bench.node).await.expect("it is registered").last_heartbeat;
+    let orphaned = |living| Reason::Orphaned { node: bench.node, heard: Some(heard), living };
+    bench.advance(mins(1));
+    check("nobody lives", waiting, &[no_node(0)]).await;
+    check("nobody lives", orphan.id, &[orphaned(0)]).await;
+    assert_eq!(bench.explained(waiting, &here).await.expected, None);
+
+    assert!(bench.beat(node).await, "nobody has declared it dead");
+    check("one lives", waiting, &[]).await;
+    check("one lives, not that which runs it", orphan.id, &[orphaned(1)]).await;
+    bench.store.deregister(node).await.unwrap();
+
+    let patient = bench.patient(mins(5)).await;
+    bench.advance(mins(4));
+    check("one lives that may be silent for long", waiting, &[]).await;
+    bench.advance(mins(1));
+    check("it was silent for longer", waiting, &[no_node(0)]).await;
+    bench.store.deregister(patient).await.unwrap();
 }

@@ -50,33 +50,33 @@ pub struct NodeBreaker {
 }
 
 /// Every service whose breaker is held open, or is not closed on some living node, by name.
-pub fn breakers(orders: &[BreakerOrder], nodes: &[NodeRecord]) -> Vec<BreakerRecord> {
+pub fn breakers(orders: &[BreakerOrder], nodes: &[NodeRecord], now: Timestamp) -> Vec<BreakerRecord> {
     let held = orders.iter().filter(|order| order.held_open);
     let mut found: BTreeMap<&str, Option<Timestamp>> =
         held.map(|order| (order.service.as_str(), Some(order.ordered_at))).collect();
-    for one in living(nodes).flat_map(|node| &node.vitals.services.not_closed) {
+    for one in living(nodes, now).flat_map(|node| &node.vitals.services.not_closed) {
         found.entry(&one.service).or_default();
     }
     let record = |(service, held_open_since): (&str, _)| {
         // What nodes call has passed the same check.
         let name = ServiceName::new(service).ok()?;
-        let not_closed = living(nodes).filter_map(|node| {
+        let not_closed = living(nodes, now).filter_map(|node| {
             let stand = node.vitals.services.stand(service)?;
             Some(NodeBreaker { node: node.id, name: node.name.clone(), stand })
         });
-        let (calling, not_closed) = (calling(service, nodes), not_closed.collect());
+        let (calling, not_closed) = (calling(service, nodes, now), not_closed.collect());
         Some(BreakerRecord { service: name, held_open_since, calling, not_closed })
     };
     found.into_iter().filter_map(record).collect()
 }
 
 /// How many living nodes have jobs that call a service.
-pub fn calling(service: &str, nodes: &[NodeRecord]) -> usize {
-    living(nodes).filter(|node| NodeInfo::of(node).calls(service)).count()
+pub fn calling(service: &str, nodes: &[NodeRecord], now: Timestamp) -> usize {
+    living(nodes, now).filter(|node| NodeInfo::of(node).calls(service)).count()
 }
 
-fn living(nodes: &[NodeRecord]) -> impl Iterator<Item = &NodeRecord> {
-    nodes.iter().filter(|node| node.dead_at.is_none())
+fn living(nodes: &[NodeRecord], now: Timestamp) -> impl Iterator<Item = &NodeRecord> {
+    nodes.iter().filter(move |node| node.is_living(now))
 }
 
 #[cfg(test)]
@@ -90,6 +90,9 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
+    /// When everybody but the dead was just heard of.
+    const NOW: i64 = 20;
+
     fn order(service: &str, held_open: bool, second: i64) -> BreakerOrder {
         BreakerOrder { service: ServiceName::new(service).unwrap(), held_open, number: 1, ordered_at: at(second) }
     }
@@ -102,7 +105,7 @@ mod tests {
         let vital = |(service, stand): &(&str, _)| ServiceVitals { service: (*service).to_owned(), stand: *stand };
         let services = NodeServices::of(not_closed.iter().map(vital));
         let vitals = NodeVitals { services, ..NodeVitals::default() };
-        NodeRecord::from_parts(id, name, info, at(0), at(0), vitals, dead_at)
+        NodeRecord::from_parts(id, name, info, at(0), at(NOW), vitals, dead_at)
     }
 
     #[test]
@@ -114,7 +117,7 @@ mod tests {
             node(2, &[("mail", half)], None),
             node(3, &[("mail", forced), ("sms", forced)], Some(at(5))),
         ];
-        let told: Vec<_> = breakers(&orders, &nodes)
+        let told: Vec<_> = breakers(&orders, &nodes, at(NOW))
             .into_iter()
             .map(|one| {
                 let nodes: Vec<_> = one.not_closed.iter().map(|it| (it.name.to_string(), it.stand)).collect();
@@ -127,16 +130,20 @@ mod tests {
             ("payments".to_owned(), Some(at(9)), 2, vec![("node-1".to_owned(), forced)]),
         ];
         assert_eq!(told, expected);
-        assert_eq!(breakers(&orders[1..2], &nodes[2..]), [], "neither what was reset nor what the dead said");
+        let found = breakers(&orders[1..2], &nodes[2..], at(NOW));
+        assert_eq!(found, [], "neither what was reset nor what the dead said");
+        let found = breakers(&orders[1..2], &nodes, at(NOW + 30));
+        assert_eq!(found, [], "nor what those said who have been silent since");
     }
 
     #[test]
     fn a_node_calls_what_its_kinds_name_or_else_the_kinds_themselves() {
         let nodes = [node(1, &[], None), node(2, &[], None), node(3, &[], Some(at(5)))];
-        let check = |service, expected| assert_eq!(calling(service, &nodes), expected, "{service}");
+        let check = |service, expected| assert_eq!(calling(service, &nodes, at(NOW)), expected, "{service}");
         check("payments", 2);
         check("mail", 2);
         check("charge", 0);
         check("fax", 0);
+        assert_eq!(calling("payments", &nodes, at(NOW + 30)), 0, "all are silent");
     }
 }

@@ -1,10 +1,12 @@
 //! What a store knows of nodes, queues and leases.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::elapsed;
 use crate::id::NodeId;
 use crate::json::JsonText;
 use crate::name::{NodeName, QueueName};
@@ -21,6 +23,9 @@ pub struct NodeRegistration {
     /// What it runs: version, kinds, queues.
     pub info: JsonText,
 }
+
+/// How long a node may be silent, unless it is configured otherwise.
+pub const GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
 /// What a node says of itself with every heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -74,6 +79,14 @@ impl NodeRecord {
     ) -> Self {
         Self { id, name, info, started_at, last_heartbeat, vitals, dead_at }
     }
+
+    /// Whether it lives: no other node has declared it dead, and it was heard of within its grace.
+    ///
+    /// A node that was not may still be there, but runs nothing: it has cancelled its own jobs by then. The last node of a
+    /// cluster has nobody who could declare it dead.
+    pub fn is_living(&self, now: Timestamp) -> bool {
+        self.dead_at.is_none() && elapsed(self.last_heartbeat, now) < NodeInfo::of(self).grace()
+    }
 }
 
 /// What a node says of itself when it registers, as far as others heed it.
@@ -89,6 +102,8 @@ pub(crate) struct NodeInfo {
     pools: Vec<PoolInfo>,
     /// Kinds whose handlers block a thread.
     blocking: Vec<String>,
+    /// How long it may be silent; nothing of a node that does not say.
+    grace_ms: Option<u64>,
 }
 
 /// Slots of a node for one queue and one sort of handler.
@@ -111,6 +126,10 @@ pub(crate) struct Room {
 impl NodeInfo {
     pub(crate) fn of(node: &NodeRecord) -> Self {
         node.info.decode().unwrap_or_default()
+    }
+
+    fn grace(&self) -> Duration {
+        self.grace_ms.map_or(GRACE_DEFAULT, Duration::from_millis)
     }
 
     /// What jobs of this kind call there: one that names no service is its own.
@@ -155,6 +174,25 @@ pub struct QueueRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_lives_until_it_is_silent_for_its_grace_or_declared_dead() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let check = |info: &str, heard, dead_at: Option<i64>, lives: bool, why: &str| {
+            let (id, name) = (NodeId(uuid::Uuid::nil()), NodeName::new("node").unwrap());
+            let (info, vitals) = (JsonText::from_store(info), NodeVitals::default());
+            let node = NodeRecord::from_parts(id, name, info, at(0), at(heard), vitals, dead_at.map(at));
+            assert_eq!(node.is_living(at(1_000)), lives, "{why}");
+        };
+        check("{}", 971, None, true, "heard of within the usual grace");
+        check("{}", 970, None, false, "not heard of for the usual grace");
+        check("{}", 1_001, None, true, "heard of after the question was asked");
+        check(r#"{"grace_ms": 60000}"#, 941, None, true, "it may be silent for longer");
+        check(r#"{"grace_ms": 60000}"#, 940, None, false, "and was");
+        check(r#"{"grace_ms": 1500}"#, 998, None, false, "it may be silent for less");
+        check("{}", 1_000, Some(999), false, "declared dead, whatever was heard of it");
+        check("no JSON", 971, None, true, "who says nothing is judged by the usual grace");
+    }
 
     #[test]
     fn room_is_that_of_the_queue_and_the_sort_of_handler() {

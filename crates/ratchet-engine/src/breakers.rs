@@ -75,12 +75,14 @@ impl Client {
     /// If the store cannot be asked.
     pub async fn breakers(&self) -> Result<Vec<BreakerRecord>, StoreError> {
         self.demand(Action::Read, &Target::Services)?;
-        let orders = self.store().breaker_orders().await?;
-        Ok(breakers(&orders, &self.store().nodes().await?))
+        let store = self.store();
+        let (orders, nodes) = (store.breaker_orders().await?, store.nodes().await?);
+        Ok(breakers(&orders, &nodes, store.database_time().await?))
     }
 
     async fn calling(&self, service: &ServiceName) -> Result<usize, StoreError> {
-        Ok(calling(service.as_str(), &self.store().nodes().await?))
+        let (nodes, now) = (self.store().nodes().await?, self.store().database_time().await?);
+        Ok(calling(service.as_str(), &nodes, now))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
+use ratchet_core::node::GRACE_DEFAULT;
 use ratchet_core::{InvalidInput, QueueName, Retention};
 
 use crate::job_log::JobLogs;
@@ -71,7 +72,7 @@ impl Default for Config {
             claim_max: 200,
             boost: Boost::default(),
             heartbeat: Duration::from_secs(5),
-            grace: Duration::from_secs(30),
+            grace: GRACE_DEFAULT,
             scan: Duration::from_secs(10),
             reconcile: Duration::from_millis(750),
             drain: Duration::from_secs(30),

@@ -313,6 +313,7 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -
         "blocking": blocking.collect::<Vec<_>>(),
         "services": calls,
         "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
+        "grace_ms": u64::try_from(config.grace.as_millis()).unwrap_or(u64::MAX),
         "discards": config.retention.discards_successes(),
     });
     JsonText::encode("node info", &info, 1024 * 1024)

@@ -72,6 +72,7 @@ macro_rules! list_cases_care {
         insight::every_situation_has_its_reason [
             MissesLanes, CountsAllTimes, IgnoresQueuePause, LosesEdges, LosesBatches, HidesPermits, ForgetsServices,
         ],
+        insight::nodes_that_nobody_has_heard_of_do_not_count [ForgetsBeats],
 
         dead_letters::dead_letters_say_why_they_failed [LosesErrorClass, ForgetsCursor, AnyLimit],
         dead_letters::dead_letters_are_filtered [IgnoresFilters],

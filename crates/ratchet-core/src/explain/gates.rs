@@ -26,7 +26,7 @@ pub(super) struct Standing {
 
 impl Gates {
     pub(super) async fn look(store: &dyn Store, now: Timestamp, here: &Here) -> Result<Self, StoreError> {
-        let nodes = store.nodes().await?.into_iter().filter(|node| node.dead_at.is_none());
+        let nodes = store.nodes().await?.into_iter().filter(|node| node.is_living(now));
         let living = nodes.map(|node| Living::of(node, here)).collect();
         Ok(Self { now, living, resources: store.resources().await? })
     }

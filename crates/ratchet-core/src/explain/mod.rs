@@ -26,7 +26,8 @@ pub struct Explanation {
     pub job_id: JobId,
     /// Where it stands.
     pub state: JobState,
-    /// Everything that holds it up, in the order in which it is asked; nothing if the next claim takes it.
+    /// Everything that holds it up, in the order in which it is asked, if paused also what would if it were not; nothing if
+    /// the next claim takes it.
     pub reasons: Vec<Reason>,
     /// When it is expected to begin; `None` if that depends on what nobody knows.
     pub expected: Option<Timestamp>,
@@ -48,18 +49,32 @@ pub struct Here {
 pub async fn explain(store: &dyn Store, id: JobId, here: &Here) -> Result<Option<Explanation>, StoreError> {
     let Some(job) = store.find(&[id]).await?.pop() else { return Ok(None) };
     let now = store.database_time().await?;
-    let told = |reasons: Vec<Reason>, expected| Explanation { job_id: id, state: job.state, reasons, expected };
-    let reasons = match job.state {
-        JobState::Succeeded | JobState::Failed | JobState::Canceled => vec![Reason::Ended { state: job.state }],
-        JobState::Running => vec![Reason::Running { node: job.picked_by, since: job.picked_at }],
-        JobState::Paused => vec![Reason::Paused],
-        JobState::Waiting => waits_for(store, &job).await?,
-        JobState::Pending => {
-            let (reasons, expected) = pending(store, &job, now, here).await?;
-            return Ok(Some(told(reasons, expected)));
-        }
+    // What holds up a paused job besides holds it up once it is resumed.
+    let (mut reasons, mut expected) = match job.paused_from.unwrap_or(job.state) {
+        state @ (JobState::Succeeded | JobState::Failed | JobState::Canceled) => (vec![Reason::Ended { state }], None),
+        JobState::Running => (vec![runs(store, &job, now).await?], None),
+        JobState::Paused => (Vec::new(), None),
+        JobState::Waiting => (waits_for(store, &job).await?, None),
+        JobState::Pending => pending(store, &job, now, here).await?,
     };
-    Ok(Some(told(reasons, None)))
+    if job.state == JobState::Paused {
+        reasons.insert(0, Reason::Paused);
+        expected = None;
+    }
+    Ok(Some(Explanation { job_id: id, state: job.state, reasons, expected }))
+}
+
+/// It runs, unless its node does not.
+async fn runs(store: &dyn Store, job: &JobRecord, now: Timestamp) -> Result<Reason, StoreError> {
+    let running = Reason::Running { node: job.picked_by, since: job.picked_at };
+    let Some(node) = job.picked_by else { return Ok(running) };
+    let nodes = store.nodes().await?;
+    let its_node = nodes.iter().find(|one| one.id == node);
+    if its_node.is_some_and(|node| node.is_living(now)) {
+        return Ok(running);
+    }
+    let living = nodes.iter().filter(|node| node.is_living(now)).count();
+    Ok(Reason::Orphaned { node, heard: its_node.map(|node| node.last_heartbeat), living })
 }
 
 async fn waits_for(store: &dyn Store, job: &JobRecord) -> Result<Vec<Reason>, StoreError> {

@@ -27,6 +27,15 @@ pub enum Reason {
         /// Since when.
         since: Option<Timestamp>,
     },
+    /// It ran on a node that does not live any more; one that does takes it up.
+    Orphaned {
+        /// Where it ran.
+        node: NodeId,
+        /// When that node was last heard of; `None` if nothing is known of it any more.
+        heard: Option<Timestamp>,
+        /// How many nodes live.
+        living: usize,
+    },
     /// Somebody has paused it.
     Paused,
     /// Other jobs have to end first.
@@ -135,7 +144,7 @@ impl Reason {
     pub fn beyond(&self) -> Option<Beyond> {
         match self {
             Self::QueuePaused { .. } | Self::Probation { .. } | Self::Behind { .. } => Some(Beyond::Queue),
-            Self::NoNode { .. } | Self::NoSlot { .. } => Some(Beyond::Nodes),
+            Self::NoNode { .. } | Self::NoSlot { .. } | Self::Orphaned { .. } => Some(Beyond::Nodes),
             Self::Breaker { .. } => Some(Beyond::Service),
             Self::Permit { .. } => Some(Beyond::Resource),
             Self::Withheld { beyond } => Some(*beyond),
@@ -154,9 +163,24 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Ended { state: state @ JobState::Failed } => {
+                write!(f, "it has ended: {state}; retry it to run it again")
+            }
             Self::Ended { state } => write!(f, "it has ended: {state}"),
             Self::Running { node: Some(node), .. } => write!(f, "it runs, on node {node}"),
             Self::Running { node: None, .. } => f.write_str("it runs"),
+            Self::Orphaned { node, heard, living } => {
+                write!(f, "node {node}, on which it ran, ")?;
+                match heard {
+                    Some(at) => write!(f, "has not been heard of since {at:.3}")?,
+                    None => f.write_str("is gone")?,
+                }
+                match living {
+                    0 => f.write_str(", and no other node lives; start one, which takes the job up"),
+                    1 => f.write_str("; the living node takes the job up soon"),
+                    _ => write!(f, "; one of the {living} living nodes takes the job up soon"),
+                }
+            }
             Self::Paused => f.write_str("it is paused; resume it"),
             Self::Dependency { jobs } => match &jobs[..] {
                 [] => f.write_str("it waits for other jobs"),
@@ -248,6 +272,20 @@ mod tests {
         };
         check(1, None, "the only node that could run it, until somebody resets it");
         check(3, Some(1_000), "all 3 nodes that could run it, until 1970-01-01T00:16:40.000Z");
+    }
+
+    #[test]
+    fn a_job_without_its_node_is_told_with_who_takes_it_up() {
+        let check = |heard: Option<i64>, living, text: &str| {
+            let (node, heard) = (NodeId(uuid::Uuid::nil()), heard.map(|at| Timestamp::from_second(at).unwrap()));
+            let told = Reason::Orphaned { node, heard, living }.to_string();
+            assert_eq!(told, format!("node {node}, on which it ran, {text}"));
+        };
+        let silent = "has not been heard of since 1970-01-01T00:16:40.000Z";
+        let none = "and no other node lives; start one, which takes the job up";
+        check(Some(1_000), 0, &format!("{silent}, {none}"));
+        check(Some(1_000), 1, &format!("{silent}; the living node takes the job up soon"));
+        check(None, 3, "is gone; one of the 3 living nodes takes the job up soon");
     }
 
     #[test]
