@@ -88,8 +88,16 @@ fn manifest(workspace: &Workspace, dependencies: &str) -> Result<String> {
     let profiles = profiles(&workspace.root.join("Cargo.toml"))?;
     Ok(format!(
         "[package]\nname = \"reader\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-         {dependencies}\n[workspace]\n\n{profiles}"
+         {dependencies}\n[workspace]\n\n{profiles}\n{}",
+        as_members(workspace)
     ))
+}
+
+/// Our packages are built as in the workspace: to the reader's crate they are dependencies, which it would build anew, as
+/// `package."*"` says.
+fn as_members(workspace: &Workspace) -> String {
+    let ours = |name: &str| format!("[profile.dev.package.{name}]\nopt-level = 0\ndebug = \"line-tables-only\"\n");
+    workspace.packages.iter().map(|package| ours(&package.name)).collect()
 }
 
 fn profiles(manifest: &Path) -> Result<String> {
