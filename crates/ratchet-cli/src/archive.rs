@@ -51,7 +51,8 @@ pub(crate) struct PurgeLogs {
 }
 
 fn ended(text: &str) -> Result<JobState, String> {
-    let state: JobState = text.parse().map_err(|error: ratchet::InvalidInput| error.to_string())?;
+    let unknown = "it is no state; give succeeded, failed or canceled";
+    let state: JobState = text.parse().map_err(|_: ratchet::InvalidInput| unknown.to_owned())?;
     limits::check_ended(state).map(|()| state).map_err(|error| error.to_string())
 }
 

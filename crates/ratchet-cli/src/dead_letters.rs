@@ -138,14 +138,14 @@ fn grouped(groups: &DeadLetterGroups, now: Timestamp) -> String {
     format!("{text}\n\nOnly the newest {} were looked at; --kind or --queue tells more.", groups.looked_at)
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 struct Done {
     retried: u64,
     revived: u64,
     passed_over: u64,
     /// Whether as many were retried as were asked for, so that there may be more.
     more: bool,
-    /// Those that were left out because of their business keys.
+    /// Those that were left out because of their business keys, or because of which none was retried.
     held: Vec<HeldKey>,
 }
 
@@ -170,14 +170,20 @@ async fn retry(session: &Session, client: &Client, retrying: Retrying) -> Result
             if !error.held().is_empty() {
                 eprintln!("  --skip-held retries the others");
             }
+            if session.output.is_json() {
+                let none = Done { held: error.held().to_vec(), ..Done::default() };
+                session.output.show(&none, retried_text)?;
+            }
             return Ok(Exit::Refused);
         }
         Err(error) => return Err(error.into()),
     };
     let more = count == u64::from(limit);
     session.output.show(&Done { retried: count, revived, passed_over, more, held }, retried_text)?;
-    Ok(Exit::Done)
+    Ok(if count == 0 && passed_over > 0 { Exit::Refused } else { Exit::Done })
 }
+
+const PASSED_OVER: &str = "as children of batches that are over are, and steps whose condition could not be told";
 
 fn retried_text(done: &Done) -> String {
     let mut text = format!("{} will be tried again", counted(done.retried, "dead letter", "dead letters"));
@@ -185,7 +191,7 @@ fn retried_text(done: &Done) -> String {
         let _ = write!(text, ", {} for them again", counted(done.revived, "job waits", "jobs wait"));
     }
     if done.passed_over > 0 {
-        let _ = write!(text, "; {} passed over: they cannot be", counted(done.passed_over, "was", "were"));
+        let _ = write!(text, "; {} passed over, {PASSED_OVER}", counted(done.passed_over, "was", "were"));
     }
     if done.more {
         text.push_str("; there may be more: --limit takes up to 1000, and the same again goes on");

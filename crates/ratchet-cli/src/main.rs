@@ -40,7 +40,8 @@ struct Cli {
         value_name = "PATH|URL",
         env = "RATCHET_DATABASE",
         hide_env_values = true,
-        default_value = DATABASE_DEFAULT
+        default_value = DATABASE_DEFAULT,
+        value_parser = clap::builder::NonEmptyStringValueParser::new()
     )]
     database: String,
     /// Print JSON, for programs
@@ -54,7 +55,7 @@ struct Cli {
 enum Command {
     /// Run a mixed workload: failures, retries, a timeout, dead letters, a cancel
     Demo {
-        /// Submit nothing: be a further node for the demos of others, until Ctrl-C
+        /// Submit nothing: be a further node for the demos of others, until Ctrl-C or SIGTERM
         #[arg(long)]
         node: bool,
     },

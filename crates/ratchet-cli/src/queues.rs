@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use ratchet::{InvalidInput, JobState, QueueHealth, QueueName, QueueRecord};
+use ratchet::{Depth, InvalidInput, JobState, Percentiles, QueueHealth, QueueName, QueueRecord, Recent};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -50,7 +50,8 @@ pub(crate) async fn run(session: &Session, command: Option<Command>) -> Result<E
         }
         Some(Command::Health) => {
             let health = client.queue_health().await?;
-            session.output.show(&health, |health| healthy(health))?;
+            let views: Vec<HealthView<'_>> = health.iter().map(HealthView::of).collect();
+            session.output.show(&views, |_| healthy(&health))?;
             return Ok(Exit::Done);
         }
         Some(Command::Pause(Queue { name })) => {
@@ -75,6 +76,47 @@ pub(crate) async fn run(session: &Session, command: Option<Command>) -> Result<E
         }
     })?;
     Ok(Exit::Done)
+}
+
+/// A queue's health, with times in milliseconds as everywhere in JSON.
+#[derive(Serialize)]
+struct HealthView<'a> {
+    queue: &'a QueueName,
+    paused: bool,
+    waiting: Depth,
+    oldest_wait_ms: Option<f64>,
+    running: u64,
+    recent: RecentView,
+}
+
+#[derive(Serialize)]
+struct RecentView {
+    succeeded: u64,
+    failed: u64,
+    per_minute: f64,
+    wait_ms: PercentilesView,
+    run_ms: PercentilesView,
+}
+
+#[derive(Serialize)]
+struct PercentilesView {
+    p50: f64,
+    p95: f64,
+    p99: f64,
+}
+
+impl<'a> HealthView<'a> {
+    fn of(health: &'a QueueHealth) -> Self {
+        let QueueHealth { queue, paused, waiting, oldest_wait, running, recent } = health;
+        let Recent { succeeded, failed, per_minute, wait, run } = *recent;
+        let millis = |it: Percentiles| {
+            let [p50, p95, p99] = [it.p50, it.p95, it.p99].map(times::millis);
+            PercentilesView { p50, p95, p99 }
+        };
+        let recent = RecentView { succeeded, failed, per_minute, wait_ms: millis(wait), run_ms: millis(run) };
+        let oldest_wait_ms = oldest_wait.map(times::millis);
+        Self { queue, paused: *paused, waiting: *waiting, oldest_wait_ms, running: *running, recent }
+    }
 }
 
 fn listed(queues: &[QueueRecord]) -> String {

@@ -30,7 +30,7 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
     let ended = tokio::select! {
         ended = all_ended(&ratchet, &run.tag, &mut live) => ended,
         () = workload::cancel_soon(&ratchet, run.to_cancel) => unreachable!("it waits for ever once it is done"),
-        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted; jobs that are left run when a node next starts here")),
+        _ = told_to_stop() => Err(anyhow::anyhow!("interrupted; jobs that are left run when a node next starts here")),
     };
     let took = begun.elapsed();
     live.finish();
@@ -48,13 +48,27 @@ pub(crate) async fn run_node(session: &Session) -> Result<Exit> {
     let name = format!("demo-{}", std::process::id());
     let ratchet = start(session, &name).await?;
     eprintln!("node {name} runs the demo's jobs in {}; Ctrl-C stops it", session.shown());
-    tokio::signal::ctrl_c().await?;
+    told_to_stop().await?;
     let settled = ratchet.stats().settled;
     ratchet.shutdown().await;
     session.output.show(&NodeRan { node: name, attempts: settled }, |ran| {
         format!("node {} ended after {}", ran.node, counted(ran.attempts, "attempt", "attempts"))
     })?;
     Ok(Exit::Done)
+}
+
+/// Waits for Ctrl-C, or for what a supervisor sends.
+async fn told_to_stop() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminated.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
 }
 
 #[derive(Serialize)]

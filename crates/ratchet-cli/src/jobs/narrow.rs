@@ -34,8 +34,8 @@ pub(crate) struct Narrow {
     /// Only that came to be so, such as `single`, `callback`, `batch_child`, `recurring`
     #[arg(long = "type", value_name = "TYPE", value_parser = job_type)]
     job_type: Option<JobType>,
-    /// Only made at this time or later, such as 2026-01-31T08:00:00Z; when a job was made its id says, by the clock of
-    /// whoever made it
+    /// Only made at this time or later, such as 2026-01-31T08:00Z or 2026-01-31T08:00+01; when a job was made its id says,
+    /// by the clock of whoever made it
     #[arg(long, value_name = "TIME")]
     made_from: Option<Timestamp>,
     /// Only made before this time
@@ -81,8 +81,11 @@ fn business_key(text: &str) -> Result<BusinessKey, InvalidInput> {
     BusinessKey::new(text)
 }
 
-fn job_type(text: &str) -> Result<JobType, InvalidInput> {
-    text.to_ascii_uppercase().parse()
+fn job_type(text: &str) -> Result<JobType, String> {
+    text.to_ascii_uppercase().parse().map_err(|_: InvalidInput| {
+        let known = JobType::ALL.map(|known| known.as_str().to_ascii_lowercase()).join(", ");
+        format!("it is no type; give one of {known}")
+    })
 }
 
 fn principal(text: &str) -> Result<Principal, InvalidInput> {

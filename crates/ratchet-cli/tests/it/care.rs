@@ -26,6 +26,8 @@ async fn archived_jobs_are_listed_and_shown_and_purged() {
     let place = Place::migrated().await;
     let id = place.failed_job("order-1").await;
     place.ratchet(&["archive", "run", "--older-than", "0s", "--state", "pending"]).expect(2, &["are live"]);
+    let unknown = place.ratchet(&["archive", "run", "--older-than", "0s", "--state", "bogus"]);
+    unknown.expect(2, &["give succeeded, failed or canceled"]);
     place.ratchet(&["archive", "run", "--older-than", "0s", "--state", "succeeded"]).expect(0, &["archived 0 jobs"]);
     for (age, count) in [("0s", "would archive 1 job\n"), ("1h", "would archive 0 jobs")] {
         place.ratchet(&["archive", "run", "--dry-run", "--older-than", age]).expect(0, &[count]);
@@ -70,6 +72,10 @@ async fn dead_letters_whose_keys_are_held_are_named_and_can_be_left_out() {
     let holder = client.enqueue(idle(1)).business_key("order-1").submit().await.unwrap().id().to_string();
     let why = format!("job {held} needs the business key \"order-1\", which job {holder} holds");
     place.ratchet(&["dead-letters", "retry"]).expect(4, &["none was retried", &why, "--skip-held"]);
+    let refused = place.ratchet(&["dead-letters", "retry", "--json"]);
+    refused.expect(4, &[&why]);
+    let told: serde_json::Value = serde_json::from_str(&refused.out).unwrap();
+    assert_eq!((&told["retried"], &told["held"][0]["holder"]), (&0.into(), &holder.as_str().into()));
     assert_eq!(place.json(&["jobs", "show", &free])["state"], "FAILED", "all or none");
     let done = place.json(&["dead-letters", "retry", "--skip-held", "--limit", "1"]);
     assert_eq!((&done["retried"], &done["held"]), (&1.into(), &serde_json::json!([])), "the newest is free");
@@ -78,4 +84,49 @@ async fn dead_letters_whose_keys_are_held_are_named_and_can_be_left_out() {
     let skipped = place.ratchet(&["dead-letters", "retry", "--skip-held"]);
     skipped.expect(0, &["0 dead letters will be tried again", &left_out]);
     place.ratchet(&["dead-letters", "retry", "--except", &held]).expect(0, &["0 dead letters will be tried again\n"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_that_share_a_key_are_told_so() {
+    let place = Place::migrated().await;
+    let (older, newer) = (place.failed_job("order-1").await, place.failed_job("order-1").await);
+    let why =
+        format!("job {older} needs the business key \"order-1\", which job {newer}, retried by the same call, would");
+    place.ratchet(&["dead-letters", "retry"]).expect(4, &["none was retried", &why]);
+    assert_eq!(place.json(&["dead-letters", "retry", "--skip-held"])["retried"], 1);
+    assert_eq!(place.json(&["jobs", "show", &newer])["state"], "PENDING");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_that_could_retry_none_is_refused() {
+    let place = Place::migrated().await;
+    place.failed_child().await;
+    place
+        .ratchet(&["dead-letters", "retry"])
+        .expect(4, &["0 dead letters", "1 was passed over", "batches that are over"]);
+    place.failed_job("order-1").await;
+    place.ratchet(&["dead-letters", "retry"]).expect(0, &["1 dead letter will", "1 was passed over"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_health_of_queues_is_told_in_milliseconds() {
+    let place = Place::migrated().await;
+    place.failed_job("order-1").await;
+    place.idle_jobs(2).await;
+    let health = &place.json(&["queues", "health"])[0];
+    assert_eq!((&health["queue"], &health["waiting"]["count"]), (&"default".into(), &2.into()), "{health}");
+    assert!(health["oldest_wait_ms"].as_f64().unwrap() > 0.0, "{health}");
+    let recent = &health["recent"];
+    assert_eq!(recent["failed"], 1, "{health}");
+    assert!(recent["wait_ms"]["p50"].as_f64().unwrap() > 0.0 && recent["run_ms"]["p99"].as_f64().is_some(), "{health}");
+    place.ratchet(&["queues", "health"]).expect(0, &["WAIT P50/P99", "1 of 1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_dead_letter_is_explained_with_what_comes_after() {
+    let place = Place::migrated().await;
+    let id = place.failed_job("order-1").await;
+    place.ratchet(&["jobs", "explain", &id]).expect(0, &["it has ended: FAILED; retry it"]);
+    place.ratchet(&["jobs", "pause", &id]).expect(0, &[]);
+    place.ratchet(&["jobs", "explain", &id]).expect(0, &["it is paused; resume it", "it has ended: FAILED; retry it"]);
 }

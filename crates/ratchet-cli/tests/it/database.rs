@@ -1,4 +1,4 @@
-use crate::support::Place;
+use crate::support::{Place, Ran};
 
 #[test]
 fn looking_at_a_database_that_is_not_there_does_not_create_it() {
@@ -22,6 +22,9 @@ fn a_path_can_be_given_by_option_or_environment() {
     let place = Place::empty();
     place.ratchet(&["--database", "other.db", "migrate"]).expect(0, &["other.db created"]);
     place.ratchet(&["nodes", "--database", "other.db"]).expect(0, &["No node"]);
+    let by_environment = |path| Ran::of(place.command(&["nodes"]).env("RATCHET_DATABASE", path).output().unwrap());
+    by_environment("other.db").expect(0, &["No node"]);
+    by_environment("").expect(2, &["a value is required for '--database"]);
     assert!(!place.database().exists());
 }
 

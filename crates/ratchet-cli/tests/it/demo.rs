@@ -1,7 +1,11 @@
 use std::collections::BTreeSet;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::Place;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Place, Ran};
 
 #[test]
 fn the_demo_shows_every_way_to_end_and_can_be_repeated() {
@@ -28,4 +32,18 @@ fn the_demo_shows_every_way_to_end_and_can_be_repeated() {
     assert_eq!(job["attempt_records"][0]["status"], "TIMED_OUT", "{job}");
     place.ratchet(&["nodes"]).expect(0, &["No node runs"]);
     place.ratchet(&["queues"]).expect(0, &["No queue has live jobs"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_of_the_demo_leaves_when_it_is_told_to() {
+    let place = Place::migrated().await;
+    let mut command = place.command(&["demo", "--node"]);
+    let node = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while place.json(&["nodes"])[0]["standing"] != "alive" {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no node after {:?}", begun.elapsed());
+    }
+    kill(Pid::from_raw(i32::try_from(node.id()).unwrap()), Signal::SIGTERM).unwrap();
+    Ran::of(node.wait_with_output().unwrap()).expect(0, &["ended after 0 attempts"]);
+    place.ratchet(&["nodes"]).expect(0, &["No node runs"]);
 }

@@ -1,7 +1,7 @@
 //! A database in a folder of its own, jobs in it, and the command.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use ratchet::Ratchet;
 use ratchet::prelude::*;
@@ -49,17 +49,14 @@ impl Place {
 
     /// Runs the command in the folder, with the database at its default path.
     pub(crate) fn ratchet(&self, args: &[&str]) -> Ran {
-        let output = Command::new(env!("CARGO_BIN_EXE_ratchet"))
-            .args(args)
-            .current_dir(self.folder.path())
-            .env_remove("RATCHET_DATABASE")
-            .output()
-            .unwrap();
-        Ran {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ran::of(self.command(args).output().unwrap())
+    }
+
+    /// The same command, not yet run.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ratchet"));
+        command.args(args).current_dir(self.folder.path()).env_remove("RATCHET_DATABASE");
+        command
     }
 
     /// Runs the command and reads its JSON.
@@ -106,6 +103,11 @@ impl Place {
 }
 
 impl Ran {
+    pub(crate) fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
     /// Checks the exit code and that each text is somewhere in the output.
     #[track_caller]
     pub(crate) fn expect(&self, code: i32, texts: &[&str]) {
