@@ -50,6 +50,9 @@ impl ClusterCoordinator for Udp {
     fn listen(&self, own: NodeId, listener: Listener) -> ListenGuard {
         self.hub.listen(own, listener)
     }
+    async fn flush(&self) {
+        self.hub.flushed().await;
+    }
     async fn close(&self) {
         self.hub.close();
     }

@@ -179,8 +179,11 @@ async fn retry(session: &Session, client: &Client, retrying: Retrying) -> Result
         Err(error) => return Err(error.into()),
     };
     let more = count == u64::from(limit);
-    session.output.show(&Done { retried: count, revived, passed_over, more, held }, retried_text)?;
-    Ok(if count == 0 && passed_over > 0 { Exit::Refused } else { Exit::Done })
+    let done = Done { retried: count, revived, passed_over, more, held };
+    session.output.show(&done, retried_text)?;
+    // There were some, and none of them could be.
+    let refused = count == 0 && (passed_over > 0 || !done.held.is_empty());
+    Ok(if refused { Exit::Refused } else { Exit::Done })
 }
 
 const PASSED_OVER: &str = "as children of batches that are over are, and steps whose condition could not be told";

@@ -104,11 +104,12 @@ enum Command {
 async fn main() -> ExitCode {
     let Cli { database, json, command } = Cli::parse();
     log_to_stderr();
-    let session = Session { database, output: Output::new(json) };
+    let session = Session::new(database, Output::new(json));
     let exit = match run(&session, command).await {
         Ok(exit) => exit,
         Err(error) => exit::report(&error),
     };
+    session.end().await;
     exit.into()
 }
 

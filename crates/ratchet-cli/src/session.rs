@@ -1,7 +1,7 @@
 //! What every command has: the database and where to print.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail};
 use ratchet::{Client, Store};
@@ -16,9 +16,22 @@ pub(crate) struct Session {
     /// The path of a SQLite file, or the URL of a server's database.
     pub(crate) database: String,
     pub(crate) output: Output,
+    /// The client of the command, once it has one.
+    client: OnceLock<Client>,
 }
 
 impl Session {
+    pub(crate) fn new(database: String, output: Output) -> Self {
+        Self { database, output, client: OnceLock::new() }
+    }
+
+    /// Lets nodes know of what was done before the process ends.
+    pub(crate) async fn end(&self) {
+        if let Some(client) = self.client.get() {
+            client.flush().await;
+        }
+    }
+
     /// A client of the database that is there; it is neither created nor changed.
     pub(crate) async fn client(&self) -> Result<Client> {
         if self.file_is_missing() {
@@ -30,7 +43,7 @@ impl Session {
         }
         let store = ratchet::open_store(&self.database, false).await;
         let store = store.with_context(|| format!("the database {} cannot be used as it is", self.shown()))?;
-        Ok(Client::shared(store))
+        Ok(self.client.get_or_init(|| Client::shared(store)).clone())
     }
 
     /// The store, created and brought up to date if need be.

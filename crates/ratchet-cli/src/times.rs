@@ -48,6 +48,12 @@ pub(crate) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
 }
 
+/// A time as people write it, with its offset.
+pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
+    let wrong = |_| format!("{text:?} is no time; write 2026-01-31T08:00Z, or 2026-01-31T08:00+01 with another offset");
+    text.parse().map_err(wrong)
+}
+
 /// A duration as people write it: `90s`, `15m`, `24h`, `1h30m`, `7d`.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no duration; write 90s, 15m, 24h, 1h30m or 7d");
@@ -75,6 +81,17 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_with_their_offset() {
+        let check = |text, second| assert_eq!(time(text).map(Timestamp::as_second).ok(), second, "{text}");
+        check("2026-01-31T08:00Z", Some(1_769_846_400));
+        check("2026-01-31T08:00+01", Some(1_769_842_800));
+        check("2026-01-31T08:00:00.5Z", Some(1_769_846_400));
+        for wrong in ["1h", "2026-01-31", "2026-01-31T08:00", ""] {
+            assert!(time(wrong).unwrap_err().contains("write 2026-01-31T08:00Z"), "{wrong}");
+        }
+    }
 
     #[test]
     fn durations_are_read_as_people_write_them() {

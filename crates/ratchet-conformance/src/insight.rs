@@ -9,7 +9,9 @@ use ratchet_core::insight::{COUNTED_MAX, Depth, LaneRange, QueueHealth, queue_he
 use ratchet_core::node::{NodeRegistration, NodeVitals};
 use ratchet_core::service::{NodeServices, ServiceStand, ServiceVitals};
 use ratchet_core::store::{SubmitUnit, WaitingLane};
-use ratchet_core::{JobId, JobState, Kind, NewJob, NodeId, Priority, ResourceLimit, ResourceName, SignalKey};
+use ratchet_core::{
+    JobId, JobState, Kind, NewJob, NodeId, Priority, ResourceLimit, ResourceName, ServiceName, SignalKey,
+};
 use serde_json::json as value;
 
 use crate::batches;
@@ -203,7 +205,14 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
     check("its breaker was open, as the node that is asked knows", nobody, &[], &closed).await;
     let other = bench.serving(&["default"], 10).await;
     check("its breaker is open on one of two nodes", nobody, &[], &here).await;
+    let service = ServiceName::new("payments").unwrap();
+    bench.store.open_breaker(&service).await.unwrap();
+    let held = Reason::Breaker { service: "payments".to_owned(), nodes: 2, until: None };
+    check("somebody holds it open, whatever nodes have said", nobody, &[held], &here).await;
+    bench.store.reset_breaker(&service).await.unwrap();
+    check("nobody holds it open any more", nobody, &[], &here).await;
     bench.store.deregister(other).await.unwrap();
+    check("it was reset after the node has told of it", nobody, &[], &here).await;
 
     let busy = |running| NodeVitals { running, ..NodeVitals::default() };
     assert!(pulse.beat(node, busy(10)).await.unwrap());
@@ -247,7 +256,7 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
         bench.store.cancel(id).await.unwrap();
     }
     assert_eq!(bench.explained(later, &here).await.expected, Some(at));
-    check("it has ended", urgent, &[Reason::Ended { state: JobState::Canceled }], &here).await;
+    check("it has ended", urgent, &[Reason::Ended { state: JobState::Canceled, archived: false }], &here).await;
 
     let paused = bench.submit(work()).await;
     bench.store.pause(paused).await.unwrap();
@@ -258,7 +267,7 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
     bench.store.pause(paused).await.unwrap();
     check("it is paused, and its time has not come", paused, &[Reason::Paused, Reason::NotDue { at }], &here).await;
     let failed = bench.failed(work(), "boom").await;
-    let ended = Reason::Ended { state: JobState::Failed };
+    let ended = Reason::Ended { state: JobState::Failed, archived: false };
     check("it has failed", failed, std::slice::from_ref(&ended), &here).await;
     bench.store.pause(failed).await.unwrap();
     check("it is paused, and has failed", failed, &[Reason::Paused, ended], &here).await;
@@ -337,13 +346,16 @@ pub(crate) async fn nodes_that_nobody_has_heard_of_do_not_count(bench: Bench) {
     let orphaned = |living| Reason::Orphaned { node: bench.node, heard: Some(heard), living };
     bench.advance(mins(1));
     check("nobody lives", waiting, &[no_node(0)]).await;
-    check("nobody lives", orphan.id, &[orphaned(0)]).await;
+    check("nobody lives", orphan.id, &[orphaned(0), no_node(0)]).await;
     assert_eq!(bench.explained(waiting, &here).await.expected, None);
 
     assert!(bench.beat(node).await, "nobody has declared it dead");
     check("one lives", waiting, &[]).await;
     check("one lives, not that which runs it", orphan.id, &[orphaned(1)]).await;
     bench.store.deregister(node).await.unwrap();
+    let other = bench.serving(&["other"], 10).await;
+    check("one lives that does not run it", orphan.id, &[orphaned(1), no_node(1)]).await;
+    bench.store.deregister(other).await.unwrap();
 
     let patient = bench.patient(mins(5)).await;
     bench.advance(mins(4));

@@ -87,6 +87,10 @@ impl ClusterCoordinator for RedisCoordinator {
         self.hub.listen(own, listener)
     }
 
+    async fn flush(&self) {
+        self.hub.flushed().await;
+    }
+
     async fn close(&self) {
         self.hub.close();
         self.closing.send_replace(true);

@@ -13,6 +13,9 @@ const WINDOW: Duration = Duration::from_millis(5);
 /// A window that is closed for longer was left by its task: timers are late by a millisecond or two, not by a window.
 const OVERDUE: Duration = Duration::from_millis(10);
 
+/// Nobody waits longer for hints to leave: by then others find the work by polling.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
+
 /// Gathers what an engine or client has to announce: the first goes out at once, those that follow within the window
 /// go out together at its end, with the highest of their priorities.
 #[derive(Debug)]
@@ -71,6 +74,18 @@ impl Announcer {
         }
         // Here and not in the task: a runtime that runs only while the caller waits for it may not come to it.
         self.send(highest);
+    }
+
+    /// Waits until all that was announced has left this process, and not for long.
+    pub(crate) async fn flush(&self) {
+        let gathered = match &mut *self.lock() {
+            Window::Closed { gathered, .. } => gathered.take(),
+            Window::Open => None,
+        };
+        if let Some(priority) = gathered {
+            self.send(priority);
+        }
+        let _ = tokio::time::timeout(FLUSH_MAX, self.coordinator.flush()).await;
     }
 
     fn send(&self, priority: Priority) {

@@ -432,6 +432,27 @@ impl Client {
         }
     }
 
+    /// Waits until other nodes have been told of the work that this client has for them, a second at most.
+    ///
+    /// They are told in the background. A process that ends right after a submit may end before, and then they find the job by
+    /// polling, seconds later.
+    ///
+    /// ```
+    /// # use ratchet_core::MemoryStore;
+    /// # use ratchet_engine::Client;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let client = Client::new(MemoryStore::manual().0);
+    /// // client.enqueue(…).submit().await?;
+    /// client.flush().await;
+    /// # }
+    /// ```
+    pub async fn flush(&self) {
+        if let Some(announcer) = &self.inner.announcer {
+            announcer.flush().await;
+        }
+    }
+
     /// There is work that other nodes could take.
     pub(crate) fn announce(&self, priority: Priority) {
         if let Some(announcer) = &self.inner.announcer {

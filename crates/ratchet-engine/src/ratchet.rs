@@ -190,6 +190,8 @@ impl Ratchet {
                 tracing::warn!(%node, "handlers still run with permits: these end when others declare the node dead");
             }
         }
+        // What it has handed back others take at once.
+        self.client.flush().await;
         self.tasks.stop_listening.cancel();
         let heard = async { while self.tasks.listeners.join_next().await.is_some() {} };
         if tokio::time::timeout(LISTENERS_MAX, heard).await.is_err() {

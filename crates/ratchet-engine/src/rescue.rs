@@ -47,7 +47,7 @@ impl Rescuer {
             let asked = self.store.orphans(observer, self.grace, TOGETHER);
             let orphans = within(self.deadline, "looking for orphans", asked).await?;
             for node in &orphans.declared_dead {
-                tracing::warn!(dead = %node, "a node has not been heard of for its grace and is declared dead");
+                tracing::warn!(dead = %node, "a node has not been heard of for the grace and is declared dead");
             }
             self.rescue(&orphans.jobs).await?;
             if orphans.jobs.len() < TOGETHER {

@@ -214,6 +214,10 @@ impl ClusterCoordinator for PostgresCoordinator {
         self.hub.listen(own, listener)
     }
 
+    async fn flush(&self) {
+        self.hub.flushed().await;
+    }
+
     async fn close(&self) {
         self.hub.close();
         // What speaks ends by itself, after it has said what waited.

@@ -6,6 +6,7 @@ use ratchet::{
 };
 
 use crate::queues::queue_name;
+use crate::times;
 
 /// Which jobs.
 #[derive(Args)]
@@ -36,16 +37,16 @@ pub(crate) struct Narrow {
     job_type: Option<JobType>,
     /// Only made at this time or later, such as 2026-01-31T08:00Z or 2026-01-31T08:00+01; when a job was made its id says,
     /// by the clock of whoever made it
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     made_from: Option<Timestamp>,
     /// Only made before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     made_until: Option<Timestamp>,
     /// Only ended at this time or later
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     ended_from: Option<Timestamp>,
     /// Only ended before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = times::time)]
     ended_until: Option<Timestamp>,
 }
 

@@ -88,6 +88,10 @@ impl ClusterCoordinator for BusCoordinator {
         self.hub.listen(own, listener)
     }
 
+    async fn flush(&self) {
+        self.hub.flushed().await;
+    }
+
     async fn close(&self) {
         self.hub.close();
         let _ = self.carried.clone().changed().await;

@@ -69,6 +69,10 @@ struct State {
     outgoing: VecDeque<String>,
     /// The transport, while it waits for something to send.
     sender: Option<Waker>,
+    /// Whether the transport may have something left to send: it has not come back for more since something was handed over.
+    busy: bool,
+    /// Who waits until it has not.
+    flushing: Vec<Waker>,
     closed: bool,
 }
 
@@ -115,6 +119,7 @@ impl Hub {
                 add(&self.inner.counters.dropped);
             }
             state.outgoing.push_back(text);
+            state.busy = true;
             (state.listeners.clone(), state.sender.take())
         };
         add(&self.inner.counters.sent);
@@ -183,7 +188,8 @@ impl Hub {
         self.tell(&listeners, &hint);
     }
 
-    /// The next text to send, as soon as there is one; `None` once the hub is closed and everything is sent.
+    /// The next text to send, as soon as there is one; `None` once the hub is closed and everything is sent. Who asks for the
+    /// next has sent the last, or given it up.
     ///
     /// One task sends for a hub: of two that wait here, only the last would be woken.
     pub async fn next_outgoing(&self) -> Option<String> {
@@ -193,14 +199,33 @@ impl Hub {
     /// [`next_outgoing`](Self::next_outgoing) for a transport that polls by itself.
     pub fn poll_outgoing(&self, context: &mut Context<'_>) -> Poll<Option<String>> {
         let mut state = self.lock();
-        match state.outgoing.pop_front() {
-            Some(text) => Poll::Ready(Some(text)),
-            None if state.closed => Poll::Ready(None),
-            None => {
-                state.sender = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(text) = state.outgoing.pop_front() {
+            return Poll::Ready(Some(text));
         }
+        state.busy = false;
+        let flushed = std::mem::take(&mut state.flushing);
+        let closed = state.closed;
+        if !closed {
+            state.sender = Some(context.waker().clone());
+        }
+        drop(state);
+        flushed.into_iter().for_each(Waker::wake);
+        if closed { Poll::Ready(None) } else { Poll::Pending }
+    }
+
+    /// Waits until the transport has sent, or given up, what was handed over before.
+    pub async fn flushed(&self) {
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if !state.busy {
+                return Poll::Ready(());
+            }
+            if !state.flushing.iter().any(|waker| waker.will_wake(context.waker())) {
+                state.flushing.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// The text of a hint, for a transport that can send it by another way than the queue: within a transaction, for
@@ -302,6 +327,8 @@ fn add(counter: &AtomicU64) {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
     use crate::priority::Priority;
 
@@ -315,6 +342,30 @@ mod tests {
         let guard =
             hub.listen(NodeId(Uuid::from_u128(own)), Box::new(move |hint| told.lock().unwrap().push(hint.clone())));
         (heard, guard)
+    }
+
+    #[test]
+    fn all_is_flushed_when_the_transport_comes_back_for_more() {
+        let hub = Hub::new(Uuid::from_u128(1));
+        let mut context = Context::from_waker(Waker::noop());
+        let is_flushed = || pin!(hub.flushed()).poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        assert!(is_flushed(), "nothing was handed over");
+        assert!(hub.poll_outgoing(&mut context).is_pending());
+        hub.notify(&hint(1));
+        hub.notify(&hint(2));
+        assert!(!is_flushed(), "two wait");
+        assert!(matches!(hub.poll_outgoing(&mut context), Poll::Ready(Some(_))));
+        assert!(!is_flushed(), "one waits");
+        assert!(matches!(hub.poll_outgoing(&mut context), Poll::Ready(Some(_))));
+        assert!(!is_flushed(), "the last one is on its way");
+        assert!(hub.poll_outgoing(&mut context).is_pending());
+        assert!(is_flushed());
+        hub.notify(&hint(3));
+        hub.close();
+        assert!(!is_flushed(), "what waits can still be fetched");
+        assert!(matches!(hub.poll_outgoing(&mut context), Poll::Ready(Some(_))));
+        assert_eq!(hub.poll_outgoing(&mut context), Poll::Ready(None));
+        assert!(is_flushed());
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub trait ClusterCoordinator: Send + Sync + fmt::Debug {
     /// counted and harms nobody else.
     fn listen(&self, own: NodeId, listener: Listener) -> ListenGuard;
 
+    /// Waits until hints that were handed over before have left this process, or are lost: for whoever is about to end. With a
+    /// [`Hub`] that is [`Hub::flushed`]. Whoever asks does not wait for long. Nothing is waited for by default.
+    async fn flush(&self) {}
+
     /// Sends what is waiting, if that is quick, and ends the transport. Nothing is sent or heard afterwards; closing
     /// again does nothing.
     async fn close(&self);

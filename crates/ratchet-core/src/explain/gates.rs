@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Here, Reason};
+use crate::breaker_order::BreakerOrder;
 use crate::error::StoreError;
 use crate::id::NodeId;
 use crate::name::{Kind, QueueName, ResourceName};
@@ -16,6 +17,7 @@ pub(super) struct Gates {
     pub(super) now: Timestamp,
     living: Vec<Living>,
     resources: Vec<ResourceRecord>,
+    orders: Vec<BreakerOrder>,
 }
 
 /// What holds up all jobs of a kind, queue and resource, and where they could run.
@@ -27,18 +29,40 @@ pub(super) struct Standing {
 impl Gates {
     pub(super) async fn look(store: &dyn Store, now: Timestamp, here: &Here) -> Result<Self, StoreError> {
         let nodes = store.nodes().await?.into_iter().filter(|node| node.is_living(now));
-        let living = nodes.map(|node| Living::of(node, here)).collect();
-        Ok(Self { now, living, resources: store.resources().await? })
+        let living = nodes.map(|node| Living::of(node, now, here)).collect();
+        let (resources, orders) = (store.resources().await?, store.breaker_orders().await?);
+        Ok(Self { now, living, resources, orders })
+    }
+
+    /// How many nodes live.
+    pub(super) fn living(&self) -> usize {
+        self.living.len()
+    }
+
+    /// The reason if nobody could run jobs of this kind and queue.
+    pub(super) fn nowhere(&self, kind: &Kind, queue: &QueueName) -> Option<Reason> {
+        let serves = self.living.iter().any(|node| node.serves(kind, queue).is_some());
+        let (kind, queue) = (kind.clone(), queue.clone());
+        (!serves).then(|| Reason::NoNode { kind, queue, living: self.living() })
     }
 
     pub(super) fn standing(&self, kind: &Kind, queue: &QueueName, resource: Option<&ResourceName>) -> Standing {
-        let serving: Vec<Serving> = self.living.iter().filter_map(|node| node.serves(kind, queue)).collect();
-        let nowhere = serving.is_empty().then(|| {
-            let (kind, queue) = (kind.clone(), queue.clone());
-            Reason::NoNode { kind, queue, living: self.living.len() }
-        });
-        let reasons = [nowhere, breaker(&serving, self.now), self.permit(resource)];
+        let mut serving: Vec<Serving> = self.living.iter().filter_map(|node| node.serves(kind, queue)).collect();
+        for node in &mut serving {
+            node.stand = self.ordered(node);
+        }
+        let reasons = [self.nowhere(kind, queue), breaker(&serving, self.now), self.permit(resource)];
         Standing { held: reasons.into_iter().flatten().collect(), serving }
+    }
+
+    /// How a service stands on a node that has heeded what was ordered: all of them do, within seconds.
+    fn ordered(&self, node: &Serving) -> Option<ServiceStand> {
+        match self.orders.iter().find(|order| order.service.as_str() == node.service) {
+            Some(order) if order.held_open => Some(ServiceStand::ForcedOpen),
+            // It was reset after the node has told that.
+            Some(order) if order.ordered_at >= node.told_at => None,
+            _ => node.stand,
+        }
     }
 
     fn permit(&self, resource: Option<&ResourceName>) -> Option<Reason> {
@@ -67,6 +91,8 @@ pub(super) struct Serving {
     service: String,
     /// How that stands there, if not as usual.
     stand: Option<ServiceStand>,
+    /// When the node said so.
+    told_at: Timestamp,
 }
 
 /// A living node, and how it is.
@@ -74,21 +100,24 @@ struct Living {
     id: NodeId,
     info: NodeInfo,
     vitals: NodeVitals,
+    told_at: Timestamp,
 }
 
 impl Living {
-    fn of(node: NodeRecord, here: &Here) -> Self {
+    fn of(node: NodeRecord, now: Timestamp, here: &Here) -> Self {
         let fresh = here.node.as_ref().filter(|(id, _)| *id == node.id).map(|(_, vitals)| vitals.clone());
-        Self { id: node.id, info: NodeInfo::of(&node), vitals: fresh.unwrap_or(node.vitals) }
+        let (id, info) = (node.id, NodeInfo::of(&node));
+        let (vitals, told_at) = fresh.map_or((node.vitals, node.last_heartbeat), |vitals| (vitals, now));
+        Self { id, info, vitals, told_at }
     }
 
     /// What it has to do with a job of this kind and queue; `None` if it could not run it.
     fn serves(&self, kind: &Kind, queue: &QueueName) -> Option<Serving> {
-        let Self { id, info, vitals } = self;
+        let Self { id, info, vitals, told_at } = self;
         let room = info.room(kind.as_str(), queue.as_str(), vitals)?;
         let service = info.service_of(kind.as_str()).to_owned();
         let stand = vitals.services.stand(&service);
-        Some(Serving { node: *id, room, service, stand })
+        Some(Serving { node: *id, room, service, stand, told_at: *told_at })
     }
 }
 
@@ -129,7 +158,7 @@ mod tests {
 
     fn reason(nodes: &[NodeRecord], kind: &str, here: &Here) -> Option<Reason> {
         let (kind, queue) = (Kind::new(kind).unwrap(), QueueName::default());
-        let living: Vec<Living> = nodes.iter().map(|node| Living::of(node.clone(), here)).collect();
+        let living: Vec<Living> = nodes.iter().map(|node| Living::of(node.clone(), at(NOW), here)).collect();
         let serving: Vec<Serving> = living.iter().filter_map(|node| node.serves(&kind, &queue)).collect();
         breaker(&serving, at(NOW))
     }
@@ -208,8 +237,11 @@ mod tests {
         );
         let gates = Gates {
             now: at(NOW),
-            living: [node(1, vitals("payments", FORCED)), other].map(|node| Living::of(node, &Here::default())).into(),
+            living: [node(1, vitals("payments", FORCED)), other]
+                .map(|node| Living::of(node, at(NOW), &Here::default()))
+                .into(),
             resources: vec![resource("full", 1), resource("free", 0)],
+            orders: Vec::new(),
         };
         let standing = |(kind, resource): (&str, Option<&str>)| {
             let resource = resource.map(|name| ResourceName::new(name).unwrap());

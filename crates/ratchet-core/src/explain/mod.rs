@@ -51,8 +51,10 @@ pub async fn explain(store: &dyn Store, id: JobId, here: &Here) -> Result<Option
     let now = store.database_time().await?;
     // What holds up a paused job besides holds it up once it is resumed.
     let (mut reasons, mut expected) = match job.paused_from.unwrap_or(job.state) {
-        state @ (JobState::Succeeded | JobState::Failed | JobState::Canceled) => (vec![Reason::Ended { state }], None),
-        JobState::Running => (vec![runs(store, &job, now).await?], None),
+        state @ (JobState::Succeeded | JobState::Failed | JobState::Canceled) => {
+            (vec![Reason::Ended { state, archived: job.archived_at.is_some() }], None)
+        }
+        JobState::Running => (runs(store, &job, now, here).await?, None),
         JobState::Paused => (Vec::new(), None),
         JobState::Waiting => (waits_for(store, &job).await?, None),
         JobState::Pending => pending(store, &job, now, here).await?,
@@ -65,16 +67,18 @@ pub async fn explain(store: &dyn Store, id: JobId, here: &Here) -> Result<Option
 }
 
 /// It runs, unless its node does not.
-async fn runs(store: &dyn Store, job: &JobRecord, now: Timestamp) -> Result<Reason, StoreError> {
+async fn runs(store: &dyn Store, job: &JobRecord, now: Timestamp, here: &Here) -> Result<Vec<Reason>, StoreError> {
     let running = Reason::Running { node: job.picked_by, since: job.picked_at };
-    let Some(node) = job.picked_by else { return Ok(running) };
+    let Some(node) = job.picked_by else { return Ok(vec![running]) };
     let nodes = store.nodes().await?;
     let its_node = nodes.iter().find(|one| one.id == node);
     if its_node.is_some_and(|node| node.is_living(now)) {
-        return Ok(running);
+        return Ok(vec![running]);
     }
-    let living = nodes.iter().filter(|node| node.is_living(now)).count();
-    Ok(Reason::Orphaned { node, heard: its_node.map(|node| node.last_heartbeat), living })
+    let heard = its_node.map(|node| node.last_heartbeat);
+    let gates = Gates::look(store, now, here).await?;
+    let orphaned = Reason::Orphaned { node, heard, living: gates.living() };
+    Ok([orphaned].into_iter().chain(gates.nowhere(&job.spec.kind, &job.spec.queue)).collect())
 }
 
 async fn waits_for(store: &dyn Store, job: &JobRecord) -> Result<Vec<Reason>, StoreError> {

@@ -19,6 +19,8 @@ pub enum Reason {
     Ended {
         /// As what.
         state: JobState,
+        /// Whether it is archived, so that nothing can be asked of it any more.
+        archived: bool,
     },
     /// It runs.
     Running {
@@ -27,7 +29,7 @@ pub enum Reason {
         /// Since when.
         since: Option<Timestamp>,
     },
-    /// It ran on a node that does not live any more; one that does takes it up.
+    /// It ran on a node that does not live any more; one that does puts it back into its queue.
     Orphaned {
         /// Where it ran.
         node: NodeId,
@@ -163,10 +165,11 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ended { state: state @ JobState::Failed } => {
-                write!(f, "it has ended: {state}; retry it to run it again")
+            Self::Ended { state, archived: true } => write!(f, "it has ended: {state}, and is archived"),
+            Self::Ended { state: state @ JobState::Failed, .. } => {
+                write!(f, "it has ended: {state}; only a retry can run it again")
             }
-            Self::Ended { state } => write!(f, "it has ended: {state}"),
+            Self::Ended { state, .. } => write!(f, "it has ended: {state}"),
             Self::Running { node: Some(node), .. } => write!(f, "it runs, on node {node}"),
             Self::Running { node: None, .. } => f.write_str("it runs"),
             Self::Orphaned { node, heard, living } => {
@@ -176,9 +179,8 @@ impl fmt::Display for Reason {
                     None => f.write_str("is gone")?,
                 }
                 match living {
-                    0 => f.write_str(", and no other node lives; start one, which takes the job up"),
-                    1 => f.write_str("; the living node takes the job up soon"),
-                    _ => write!(f, "; one of the {living} living nodes takes the job up soon"),
+                    0 => f.write_str(", and no node lives that could put it back into its queue"),
+                    _ => f.write_str("; living nodes put it back into its queue when that lasts for their grace"),
                 }
             }
             Self::Paused => f.write_str("it is paused; resume it"),
@@ -282,10 +284,10 @@ mod tests {
             assert_eq!(told, format!("node {node}, on which it ran, {text}"));
         };
         let silent = "has not been heard of since 1970-01-01T00:16:40.000Z";
-        let none = "and no other node lives; start one, which takes the job up";
-        check(Some(1_000), 0, &format!("{silent}, {none}"));
-        check(Some(1_000), 1, &format!("{silent}; the living node takes the job up soon"));
-        check(None, 3, "is gone; one of the 3 living nodes takes the job up soon");
+        check(Some(1_000), 0, &format!("{silent}, and no node lives that could put it back into its queue"));
+        let back = "living nodes put it back into its queue when that lasts for their grace";
+        check(Some(1_000), 1, &format!("{silent}; {back}"));
+        check(None, 3, &format!("is gone; {back}"));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The suite for coordinators on LISTEN and NOTIFY, behind a proxy that can be cut.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use ratchet_conformance::coordinator::{CoordinatorFixture, Proxy, Transport, Way};
-use ratchet_core::{ClusterCoordinator, Store as _};
+use ratchet_core::{ClusterCoordinator, Hint, NodeId, Priority, Store as _};
 use ratchet_store_postgres::PostgresStore;
 use ratchet_store_postgres::sqlx;
 
@@ -50,3 +51,24 @@ async fn fresh() -> CoordinatorFixture {
 }
 
 ratchet_conformance::coordinator_suite!(fresh);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_before_a_flush_is_heard_though_the_store_is_gone() {
+    let database = TestDatabase::fresh().await;
+    let listening = PostgresStore::connect(&database.url()).await.unwrap();
+    listening.until_heard().await;
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let own = NodeId(uuid::Uuid::new_v4());
+    let tell = move |hint: &Hint| told.send(hint.origin).unwrap();
+    let _guard = listening.coordinator().unwrap().listen(own, Box::new(tell));
+    for _ in 0..20 {
+        let origin = NodeId(uuid::Uuid::new_v4());
+        let store = PostgresStore::connect(&database.url()).await.unwrap();
+        let coordinator = store.coordinator().unwrap();
+        coordinator.notify(&Hint { origin, priority: Priority::Normal, target: None });
+        coordinator.flush().await;
+        drop((coordinator, store));
+        let first = tokio::time::timeout(Duration::from_secs(5), heard.recv()).await;
+        assert_eq!(first.expect("it is heard"), Some(origin));
+    }
+}
