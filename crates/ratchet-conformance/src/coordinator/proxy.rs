@@ -1,6 +1,7 @@
 //! A way to the server that a test can cut: connections pass through it, until they do not.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,7 +27,11 @@ pub struct Proxy {
     /// Where it listens.
     pub address: SocketAddr,
     way: watch::Sender<Way>,
+    connections: Connections,
 }
+
+/// What each open connection does with what passes. It belongs to the connection, and is gone with it.
+type Connections = Arc<Mutex<Vec<Weak<Mutex<Way>>>>>;
 
 impl Proxy {
     /// A proxy before the server of this URL, on a free port.
@@ -38,8 +43,9 @@ impl Proxy {
     pub fn on(listener: TcpListener, server: &str) -> Self {
         let address = listener.local_addr().expect("a listener has an address");
         let (way, state) = watch::channel(Way::Open);
-        tokio::spawn(accept(listener, authority(server).to_owned(), state));
-        Self { server: server.to_owned(), address, way }
+        let connections = Connections::default();
+        tokio::spawn(accept(listener, authority(server).to_owned(), state, connections.clone()));
+        Self { server: server.to_owned(), address, way, connections }
     }
 
     /// The server's URL with this proxy in its place.
@@ -47,9 +53,18 @@ impl Proxy {
         self.server.replacen(authority(&self.server), &self.address.to_string(), 1)
     }
 
-    /// Changes what happens to what passes.
+    /// Changes what happens to what passes, soon.
     pub fn set(&self, way: Way) {
         self.way.send_replace(way);
+    }
+
+    /// Changes what happens to what passes; no connection lets anything pass as before when this is done.
+    pub async fn set_for_all(&self, way: Way) {
+        self.set(way);
+        let heeds = |one: &Weak<Mutex<Way>>| one.upgrade().is_none_or(|one| *one.lock().unwrap() == way);
+        while !self.connections.lock().unwrap().iter().all(heeds) {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -60,20 +75,25 @@ fn authority(url: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-async fn accept(listener: TcpListener, server: String, way: watch::Receiver<Way>) {
+async fn accept(listener: TcpListener, server: String, way: watch::Receiver<Way>, connections: Connections) {
     while let Ok((client, _)) = listener.accept().await {
         if *way.borrow() != Way::Cut {
-            tokio::spawn(forward(client, server.clone(), way.clone()));
+            let heeded = Arc::new(Mutex::new(Way::Open));
+            let mut connections = connections.lock().unwrap();
+            connections.retain(|one| one.strong_count() > 0);
+            connections.push(Arc::downgrade(&heeded));
+            tokio::spawn(forward(client, server.clone(), way.clone(), heeded));
         }
     }
 }
 
-async fn forward(mut client: TcpStream, server: String, mut way: watch::Receiver<Way>) {
+async fn forward(mut client: TcpStream, server: String, mut way: watch::Receiver<Way>, heeded: Arc<Mutex<Way>>) {
     // A server that is away looks like a way that is cut.
     let Ok(mut server) = TcpStream::connect(server).await else { return };
     let mut is_new = true;
     loop {
         let state = *way.borrow_and_update();
+        *heeded.lock().unwrap() = state;
         let passes = state == Way::Open || (state == Way::Forgotten && is_new);
         is_new = false;
         tokio::select! {

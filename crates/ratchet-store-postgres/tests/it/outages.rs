@@ -86,7 +86,7 @@ fn a_server_that_does_not_answer_is_given_up() {
         let limit = std::time::Duration::from_millis(300);
         let options = PostgresStore::options(&proxy.url()).transaction_timeout(limit).connect_timeout(limit);
         let store = options.connect().await.unwrap();
-        proxy.set(Way::Silent);
+        proxy.set_for_all(Way::Silent).await;
         let begun = std::time::Instant::now();
         let error = store.database_time().await.unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::Unavailable, "{error}");
@@ -132,7 +132,7 @@ fn connections_that_fell_silent_cost_one_short_wait_together() {
         let store = PostgresStore::options(&proxy.url()).transaction_timeout(limit).connect().await.unwrap();
         keep_connections(&database, &store, 4).await;
         let node = super::register(&store).await;
-        proxy.set(Way::Forgotten);
+        proxy.set_for_all(Way::Forgotten).await;
         let begun = std::time::Instant::now();
         for _ in 0..4 {
             store.acquire_lease("lease", node, limit).await.unwrap();
