@@ -218,6 +218,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_flush_sends_what_has_gathered_once() {
+        let (recorder, announcer) = announcer();
+        announcer.announce(Priority::Normal);
+        announcer.announce(Priority::High);
+        announcer.flush().await;
+        assert_eq!(priorities(&recorder), [Priority::Normal, Priority::High]);
+        announcer.flush().await;
+        tokio::time::sleep(WINDOW * 3).await;
+        assert_eq!(priorities(&recorder), [Priority::Normal, Priority::High]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_panicking_coordinator_harms_nobody() {
         let (recorder, announcer) = announcer();
         announcer.announce(Priority::Lowest);

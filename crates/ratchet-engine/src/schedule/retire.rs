@@ -76,7 +76,8 @@ impl Retirement {
                 break;
             }
         }
-        // After the schedules: who declares one has registered before.
+        // After the schedules: who declares one has registered before. One that is only silent may come back, and counts on its
+        // schedules then.
         let nodes = within(self.deadline, "reading nodes", store.nodes()).await?;
         let wanted: BTreeSet<JobId> =
             nodes.iter().filter(|node| node.dead_at.is_none()).flat_map(declared_by).collect();
