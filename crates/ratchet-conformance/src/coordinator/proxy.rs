@@ -53,14 +53,9 @@ impl Proxy {
         self.server.replacen(authority(&self.server), &self.address.to_string(), 1)
     }
 
-    /// Changes what happens to what passes, soon.
-    pub fn set(&self, way: Way) {
+    /// Changes what happens to what passes. When this is done every connection heeds it: even a cut of no length breaks them.
+    pub async fn set(&self, way: Way) {
         self.way.send_replace(way);
-    }
-
-    /// Changes what happens to what passes; no connection lets anything pass as before when this is done.
-    pub async fn set_for_all(&self, way: Way) {
-        self.set(way);
         let heeds = |one: &Weak<Mutex<Way>>| one.upgrade().is_none_or(|one| *one.lock().unwrap() == way);
         while !self.connections.lock().unwrap().iter().all(heeds) {
             tokio::task::yield_now().await;
@@ -77,9 +72,11 @@ fn authority(url: &str) -> &str {
 
 async fn accept(listener: TcpListener, server: String, way: watch::Receiver<Way>, connections: Connections) {
     while let Ok((client, _)) = listener.accept().await {
-        if *way.borrow() != Way::Cut {
-            let heeded = Arc::new(Mutex::new(Way::Open));
-            let mut connections = connections.lock().unwrap();
+        // The way is looked at under the lock: whoever changes it then finds this connection among the others.
+        let mut connections = connections.lock().unwrap();
+        let state = *way.borrow();
+        if state != Way::Cut {
+            let heeded = Arc::new(Mutex::new(state));
             connections.retain(|one| one.strong_count() > 0);
             connections.push(Arc::downgrade(&heeded));
             tokio::spawn(forward(client, server.clone(), way.clone(), heeded));
@@ -90,15 +87,54 @@ async fn accept(listener: TcpListener, server: String, way: watch::Receiver<Way>
 async fn forward(mut client: TcpStream, server: String, mut way: watch::Receiver<Way>, heeded: Arc<Mutex<Way>>) {
     // A server that is away looks like a way that is cut.
     let Ok(mut server) = TcpStream::connect(server).await else { return };
-    let mut is_new = true;
+    let mut is_new = *heeded.lock().unwrap() == Way::Forgotten;
     loop {
         let state = *way.borrow_and_update();
         *heeded.lock().unwrap() = state;
-        let passes = state == Way::Open || (state == Way::Forgotten && is_new);
+        let passes = match state {
+            Way::Open => true,
+            Way::Cut => return,
+            Way::Silent => false,
+            Way::Forgotten => is_new,
+        };
         is_new = false;
         tokio::select! {
             _ = copy_bidirectional(&mut client, &mut server), if passes => return,
-            changed = way.changed() => if changed.is_err() || *way.borrow() == Way::Cut { return },
+            changed = way.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cut_of_no_length_breaks_every_connection() {
+        let echo = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Proxy::before(&echo.local_addr().unwrap().to_string()).await;
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = echo.accept().await {
+                tokio::spawn(async move {
+                    let (mut reading, mut writing) = client.split();
+                    tokio::io::copy(&mut reading, &mut writing).await
+                });
+            }
+        });
+        let mut connections = Vec::new();
+        for _ in 0..8 {
+            let mut connection = TcpStream::connect(proxy.address).await.unwrap();
+            connection.write_all(b"a").await.unwrap();
+            assert_eq!(connection.read_u8().await.unwrap(), b'a');
+            connections.push(connection);
+        }
+        proxy.set(Way::Cut).await;
+        proxy.set(Way::Open).await;
+        for mut connection in connections {
+            let _ = connection.write_all(b"b").await;
+            assert!(connection.read_u8().await.is_err(), "a connection from before the cut answers");
         }
     }
 }

@@ -31,14 +31,14 @@ async fn a_connection_that_dies_in_silence_is_noticed() {
     };
     let (near, far) = (connect(server()).await, connect(proxy.url()).await);
     hears_again(&near, &far).await;
-    proxy.set(Way::Silent);
+    proxy.set(Way::Silent).await;
     let begun = Instant::now();
     while far.stats().transport_failures == 0 {
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", far.stats());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    proxy.set(Way::Cut);
-    proxy.set(Way::Open);
+    proxy.set(Way::Cut).await;
+    proxy.set(Way::Open).await;
     hears_again(&near, &far).await;
     assert!(far.stats().reconnects > 0);
 }
@@ -92,7 +92,7 @@ async fn a_blocked_runtime_delays_no_hint() {
 async fn closing_does_not_wait_for_a_server_that_is_away() {
     let (proxy, channel) = (Proxy::before(&server()).await, channel());
     let a = RedisCoordinator::options(proxy.url()).channel(channel).connect().await.unwrap();
-    proxy.set(Way::Cut);
+    proxy.set(Way::Cut).await;
     a.notify(&hint());
     while a.stats().transport_failures < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -37,12 +37,12 @@ impl Transport for Redis {
     }
 
     async fn cut(&self) -> bool {
-        self.proxy.set(Way::Cut);
+        self.proxy.set(Way::Cut).await;
         true
     }
 
     async fn restore(&self) {
-        self.proxy.set(Way::Open);
+        self.proxy.set(Way::Open).await;
     }
 }
 

@@ -35,12 +35,12 @@ impl Transport for Notifications {
     }
 
     async fn cut(&self) -> bool {
-        self.proxy.set(Way::Cut);
+        self.proxy.set(Way::Cut).await;
         true
     }
 
     async fn restore(&self) {
-        self.proxy.set(Way::Open);
+        self.proxy.set(Way::Open).await;
     }
 }
 

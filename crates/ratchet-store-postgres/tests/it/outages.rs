@@ -46,12 +46,12 @@ fn a_server_that_is_away_is_unavailable_and_found_again() {
         let database = TestDatabase::fresh().await;
         let proxy = Proxy::before(&database.url()).await;
         let store = PostgresStore::connect(&proxy.url()).await.unwrap();
-        proxy.set(Way::Cut);
+        proxy.set(Way::Cut).await;
         for _ in 0..3 {
             let error = store.database_time().await.unwrap_err();
             assert_eq!(*error.kind(), ErrorKind::Unavailable, "{error}");
         }
-        proxy.set(Way::Open);
+        proxy.set(Way::Open).await;
         store.database_time().await.unwrap();
     });
 }
@@ -86,12 +86,12 @@ fn a_server_that_does_not_answer_is_given_up() {
         let limit = std::time::Duration::from_millis(300);
         let options = PostgresStore::options(&proxy.url()).transaction_timeout(limit).connect_timeout(limit);
         let store = options.connect().await.unwrap();
-        proxy.set_for_all(Way::Silent).await;
+        proxy.set(Way::Silent).await;
         let begun = std::time::Instant::now();
         let error = store.database_time().await.unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::Unavailable, "{error}");
         assert!(begun.elapsed() < std::time::Duration::from_secs(3), "{:?}", begun.elapsed());
-        proxy.set(Way::Open);
+        proxy.set(Way::Open).await;
         store.database_time().await.unwrap();
     });
 }
@@ -132,7 +132,7 @@ fn connections_that_fell_silent_cost_one_short_wait_together() {
         let store = PostgresStore::options(&proxy.url()).transaction_timeout(limit).connect().await.unwrap();
         keep_connections(&database, &store, 4).await;
         let node = super::register(&store).await;
-        proxy.set_for_all(Way::Forgotten).await;
+        proxy.set(Way::Forgotten).await;
         let begun = std::time::Instant::now();
         for _ in 0..4 {
             store.acquire_lease("lease", node, limit).await.unwrap();
