@@ -8,18 +8,26 @@ use ratchet::{Client, JobId, JobState};
 use ratchet_chaos::database::{Database, OwnServer};
 use ratchet_chaos::node::Node;
 use ratchet_chaos::record::{self, Deed, Line, Run};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The program that nodes run.
 pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_chaos-node"))
 }
 
-static TURN: Mutex<()> = Mutex::const_new(());
+/// How many tests may have servers of their own at once.
+const TOGETHER: u32 = 2;
 
-/// These tests measure times and use all that the machine has: one at a time.
-pub(crate) async fn my_turn() -> MutexGuard<'static, ()> {
-    TURN.lock().await
+static TURNS: Semaphore = Semaphore::const_new(TOGETHER as usize);
+
+/// These tests measure times: two of them wait beside each other, more would be in each other's way.
+pub(crate) async fn my_turn() -> SemaphorePermit<'static> {
+    TURNS.acquire().await.unwrap()
+}
+
+/// The same for one that uses all that the machine has.
+pub(crate) async fn alone() -> SemaphorePermit<'static> {
+    TURNS.acquire_many(TOGETHER).await.unwrap()
 }
 
 /// A server, a record, and a client that reaches the server directly.

@@ -8,7 +8,7 @@ use ratchet_chaos::database::Database;
 use ratchet_chaos::deal::Nothing;
 
 use crate::archiving::they_are_archived_while_jobs_flow;
-use crate::cluster::{Cluster, my_turn, on_both_servers};
+use crate::cluster::{Cluster, alone, on_both_servers};
 use crate::until::until;
 
 on_both_servers! { three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once_and_one_archives_them }
@@ -17,7 +17,7 @@ const JOBS: usize = 100_000;
 const TOGETHER: usize = 10_000;
 
 async fn three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once_and_one_archives_them(database: Database) {
-    let _turn = my_turn().await;
+    let _turn = alone().await;
     let cluster = Cluster::on(database).await;
     let begun = Instant::now();
     let mut submitted = HashSet::new();
