@@ -22,6 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const GIVE_UP_AFTER: Duration = Duration::from_mins(2);
 
 pub(crate) async fn run(session: &Session) -> Result<Exit> {
+    let mut stop = StopSignal::listen()?;
     let ratchet = start(session, "demo").await?;
     let begun = Instant::now();
     let mut live = Live::start(&ratchet, session.output.is_json());
@@ -30,7 +31,7 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
     let ended = tokio::select! {
         ended = all_ended(&ratchet, &run.tag, &mut live) => ended,
         () = workload::cancel_soon(&ratchet, run.to_cancel) => unreachable!("it waits for ever once it is done"),
-        _ = told_to_stop() => Err(anyhow::anyhow!("interrupted; jobs that are left run when a node next starts here")),
+        _ = stop.told() => Err(anyhow::anyhow!("interrupted; jobs that are left run when a node next starts here")),
     };
     let took = begun.elapsed();
     live.finish();
@@ -46,9 +47,10 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
 /// Runs what others submit, until it is told to stop.
 pub(crate) async fn run_node(session: &Session) -> Result<Exit> {
     let name = format!("demo-{}", std::process::id());
+    let mut stop = StopSignal::listen()?;
     let ratchet = start(session, &name).await?;
     eprintln!("node {name} runs the demo's jobs in {}; Ctrl-C stops it", session.shown());
-    told_to_stop().await?;
+    stop.told().await?;
     let settled = ratchet.stats().settled;
     ratchet.shutdown().await;
     session.output.show(&NodeRan { node: name, attempts: settled }, |ran| {
@@ -57,18 +59,39 @@ pub(crate) async fn run_node(session: &Session) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Waits for Ctrl-C, or for what a supervisor sends.
-async fn told_to_stop() -> std::io::Result<()> {
+/// Ctrl-C, or what a supervisor sends. It is listened to before a node is there to be seen: from then on somebody may send it.
+struct StopSignal {
     #[cfg(unix)]
-    {
-        let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => interrupted,
-            _ = terminated.recv() => Ok(()),
-        }
+    interrupted: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminated: tokio::signal::unix::Signal,
+}
+
+impl StopSignal {
+    #[cfg(unix)]
+    fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupted: signal(SignalKind::interrupt())?, terminated: signal(SignalKind::terminate())? })
     }
+
+    #[cfg(unix)]
+    async fn told(&mut self) -> std::io::Result<()> {
+        tokio::select! {
+            _ = self.interrupted.recv() => {}
+            _ = self.terminated.recv() => {}
+        }
+        Ok(())
+    }
+
     #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    async fn told(&mut self) -> std::io::Result<()> {
+        tokio::signal::ctrl_c().await
+    }
 }
 
 #[derive(Serialize)]
