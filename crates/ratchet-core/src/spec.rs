@@ -192,10 +192,10 @@ impl fmt::Display for JobType {
 impl FromStr for JobType {
     type Err = InvalidInput;
     fn from_str(text: &str) -> Result<Self, InvalidInput> {
-        Self::ALL
-            .into_iter()
-            .find(|t| t.as_str() == text)
-            .ok_or_else(|| InvalidInput::new("job_type", format!("is {text:?}, which this version does not know")))
+        Self::ALL.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(text)).ok_or_else(|| {
+            let known = Self::ALL.map(|known| known.as_str().to_ascii_lowercase()).join(", ");
+            InvalidInput::new("job_type", format!("is {text:?}; use one of {known}"))
+        })
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Narrow {
     #[arg(long)]
     priority: Option<Priority>,
     /// Only that came to be so, such as `single`, `callback`, `batch_child`, `recurring`
-    #[arg(long = "type", value_name = "TYPE", value_parser = job_type)]
+    #[arg(long = "type", value_name = "TYPE")]
     job_type: Option<JobType>,
     /// Only made at this time or later, such as 2026-01-31T08:00Z or 2026-01-31T08:00+01; when a job was made its id says,
     /// by the clock of whoever made it
@@ -80,13 +80,6 @@ fn tag(text: &str) -> Result<Tag, InvalidInput> {
 
 fn business_key(text: &str) -> Result<BusinessKey, InvalidInput> {
     BusinessKey::new(text)
-}
-
-fn job_type(text: &str) -> Result<JobType, String> {
-    text.to_ascii_uppercase().parse().map_err(|_: InvalidInput| {
-        let known = JobType::ALL.map(|known| known.as_str().to_ascii_lowercase()).join(", ");
-        format!("it is no type; give one of {known}")
-    })
 }
 
 fn principal(text: &str) -> Result<Principal, InvalidInput> {
