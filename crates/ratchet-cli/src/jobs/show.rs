@@ -59,7 +59,7 @@ fn page(shown: &Shown, now: Timestamp) -> String {
             attempt.status.to_owned(),
             times::ago(attempt.started_at, now),
             milliseconds(attempt.queue_wait_ms),
-            milliseconds(attempt.duration_ms),
+            attempt.duration_ms.map(milliseconds).unwrap_or_default(),
             node(attempt),
             attempt.error.clone().unwrap_or_default(),
         ]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use ratchet::{
-    AttemptRecord, Backoff, BusinessKey, IdempotencyKey, JobId, JobRecord, JobState, JobType, JsonText, Kind, NodeId,
-    NodeName, NodeRecord, Principal, Priority, QueueName, ResourceName, StepName, Tag, Timestamp, TraceContext,
+    AttemptRecord, AttemptStatus, Backoff, BusinessKey, IdempotencyKey, JobId, JobRecord, JobState, JobType, JsonText,
+    Kind, NodeId, NodeName, NodeRecord, Principal, Priority, QueueName, ResourceName, StepName, Tag, Timestamp,
+    TraceContext,
 };
 use serde::Serialize;
 
@@ -125,8 +126,9 @@ pub(super) struct AttemptView {
     /// The node's name, while it is known.
     pub(super) node_name: Option<NodeName>,
     pub(super) started_at: Timestamp,
-    pub(super) ended_at: Timestamp,
-    pub(super) duration_ms: f64,
+    /// Not of an attempt whose node died: nobody knows when, or after how long.
+    pub(super) ended_at: Option<Timestamp>,
+    pub(super) duration_ms: Option<f64>,
     pub(super) queue_wait_ms: f64,
     pub(super) error_class: Option<String>,
     pub(super) error: Option<String>,
@@ -137,6 +139,7 @@ impl AttemptView {
     pub(super) fn of(attempt: AttemptRecord, nodes: &[NodeRecord]) -> Self {
         let node_name = nodes.iter().find(|node| node.id == attempt.node).map(|node| node.name.clone());
         let timing = attempt.timing;
+        let seen = attempt.status != AttemptStatus::Crashed;
         Self {
             attempt: attempt.attempt,
             status: attempt.status.as_str(),
@@ -144,11 +147,42 @@ impl AttemptView {
             node: attempt.node,
             node_name,
             started_at: timing.started_at,
-            ended_at: timing.ended_at,
-            duration_ms: millis(timing.duration),
+            ended_at: seen.then_some(timing.ended_at),
+            duration_ms: seen.then(|| millis(timing.duration)),
             queue_wait_ms: millis(timing.queue_wait),
             error_class: attempt.error_class,
             error: attempt.error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ratchet::Timing;
+
+    use super::*;
+
+    #[test]
+    fn nobody_knows_when_an_attempt_ended_whose_node_died() {
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+        let (started_at, duration) = (Timestamp::UNIX_EPOCH, Duration::from_millis(7));
+        let shown = |status| {
+            let attempt = AttemptRecord {
+                job_id: id.parse().unwrap(),
+                version: 1,
+                attempt: 1,
+                node: id.parse().unwrap(),
+                status,
+                timing: Timing { started_at, ended_at: started_at, duration, queue_wait: duration },
+                error_class: None,
+                error: None,
+            };
+            let view = AttemptView::of(attempt, &[]);
+            (view.ended_at, view.duration_ms, view.queue_wait_ms)
+        };
+        assert_eq!(shown(AttemptStatus::Crashed), (None, None, 7.0));
+        assert_eq!(shown(AttemptStatus::Failed), (Some(started_at), Some(7.0), 7.0));
     }
 }
