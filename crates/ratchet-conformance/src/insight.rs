@@ -290,9 +290,15 @@ pub(crate) async fn every_situation_has_its_reason(bench: Bench) {
 
     let crashed = bench.running(work()).await;
     bench.rescue(&crashed).await;
-    let probation = Reason::Probation { crash_count: 1, ahead: depth(0) };
-    check("it is on probation", crashed.job.id, &[probation], &here).await;
+    let probation = |running| Reason::Probation { crash_count: 1, ahead: depth(0), running };
+    check("it is on probation", crashed.job.id, &[probation(vec![])], &here).await;
+    assert_eq!(bench.claim_one().await.job.id, crashed.job.id);
+    let second = bench.running(work()).await;
+    bench.rescue(&second).await;
+    let reasons = [probation(vec![crashed.job.id])];
+    check("it is on probation, and another such job runs", second.job.id, &reasons, &here).await;
     bench.store.cancel(crashed.job.id).await.unwrap();
+    bench.store.cancel(second.job.id).await.unwrap();
 
     bench.store.set_resource(&ResourceLimit::new("printer", 1).unwrap()).await.unwrap();
     let printing = bench.running(with_resource("printer", work())).await;

@@ -28,8 +28,18 @@ pub(super) struct Standing {
 
 impl Gates {
     pub(super) async fn look(store: &dyn Store, now: Timestamp, here: &Here) -> Result<Self, StoreError> {
-        let nodes = store.nodes().await?.into_iter().filter(|node| node.is_living(now));
-        let living = nodes.map(|node| Living::of(node, now, here)).collect();
+        Self::among(store.nodes().await?, store, now, here).await
+    }
+
+    /// The same if the nodes are known.
+    pub(super) async fn among(
+        nodes: Vec<NodeRecord>,
+        store: &dyn Store,
+        now: Timestamp,
+        here: &Here,
+    ) -> Result<Self, StoreError> {
+        let living = nodes.into_iter().filter(|node| node.is_living(now));
+        let living = living.map(|node| Living::of(node, now, here)).collect();
         let (resources, orders) = (store.resources().await?, store.breaker_orders().await?);
         Ok(Self { now, living, resources, orders })
     }
@@ -42,8 +52,11 @@ impl Gates {
     /// The reason if nobody could run jobs of this kind and queue.
     pub(super) fn nowhere(&self, kind: &Kind, queue: &QueueName) -> Option<Reason> {
         let serves = self.living.iter().any(|node| node.serves(kind, queue).is_some());
-        let (kind, queue) = (kind.clone(), queue.clone());
-        (!serves).then(|| Reason::NoNode { kind, queue, living: self.living() })
+        (!serves).then(|| self.no_node(kind, queue))
+    }
+
+    fn no_node(&self, kind: &Kind, queue: &QueueName) -> Reason {
+        Reason::NoNode { kind: kind.clone(), queue: queue.clone(), living: self.living() }
     }
 
     pub(super) fn standing(&self, kind: &Kind, queue: &QueueName, resource: Option<&ResourceName>) -> Standing {
@@ -51,7 +64,8 @@ impl Gates {
         for node in &mut serving {
             node.stand = self.ordered(node);
         }
-        let reasons = [self.nowhere(kind, queue), breaker(&serving, self.now), self.permit(resource)];
+        let nowhere = serving.is_empty().then(|| self.no_node(kind, queue));
+        let reasons = [nowhere, breaker(&serving, self.now), self.permit(resource)];
         Standing { held: reasons.into_iter().flatten().collect(), serving }
     }
 

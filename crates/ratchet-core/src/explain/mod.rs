@@ -15,6 +15,7 @@ use crate::flow::{EdgeState, Flow};
 use crate::id::{JobId, NodeId};
 use crate::insight::{COUNTED_MAX, Depth, LaneRange};
 use crate::node::NodeVitals;
+use crate::page::{JobFilter, PAGE_LIMIT_MAX};
 use crate::record::JobRecord;
 use crate::state::JobState;
 use crate::store::Store;
@@ -76,7 +77,7 @@ async fn runs(store: &dyn Store, job: &JobRecord, now: Timestamp, here: &Here) -
         return Ok(vec![running]);
     }
     let heard = its_node.map(|node| node.last_heartbeat);
-    let gates = Gates::look(store, now, here).await?;
+    let gates = Gates::among(nodes, store, now, here).await?;
     let orphaned = Reason::Orphaned { node, heard, living: gates.living() };
     Ok([orphaned].into_iter().chain(gates.nowhere(&job.spec.kind, &job.spec.queue)).collect())
 }
@@ -122,7 +123,8 @@ async fn pending(
     reasons.extend(standing.held.iter().cloned());
     let ahead = ahead_of(store, job, &gates, &standing, here.boost).await?;
     if job.crash_count > 0 {
-        reasons.push(Reason::Probation { crash_count: job.crash_count, ahead });
+        let running = on_probation(store).await?;
+        reasons.push(Reason::Probation { crash_count: job.crash_count, ahead, running });
     }
     let serving = &standing.serving;
     if !serving.is_empty() && serving.iter().all(|node| node.room.taken >= node.room.slots) {
@@ -136,6 +138,13 @@ async fn pending(
     let only_time = reasons.len() == knows_when;
     let due = job.due().max(now);
     Ok((reasons, only_time.then_some(due)))
+}
+
+/// The jobs on probation that run, of the first page of those that run.
+async fn on_probation(store: &dyn Store) -> Result<Vec<JobId>, StoreError> {
+    let running = JobFilter { states: vec![JobState::Running], ..JobFilter::default() };
+    let page = store.list(&running, None, PAGE_LIMIT_MAX).await?;
+    Ok(page.items.into_iter().filter(|job| job.crash_count > 0).map(|job| job.id).collect())
 }
 
 /// How many jobs of its queue a claim would take before this one: of those on probation if it is, else of all others.

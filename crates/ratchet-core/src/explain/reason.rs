@@ -107,6 +107,8 @@ pub enum Reason {
         crash_count: u32,
         /// How many others like it come before.
         ahead: Depth,
+        /// Those like it that run now, of the last [`PAGE_LIMIT_MAX`](crate::page::PAGE_LIMIT_MAX) jobs that do.
+        running: Vec<JobId>,
     },
     /// The nodes that could run it have no free slot.
     NoSlot {
@@ -180,7 +182,9 @@ impl fmt::Display for Reason {
                 }
                 match living {
                     0 => f.write_str(", and no node lives that could put it back into its queue"),
-                    _ => f.write_str("; living nodes put it back into its queue when that lasts for their grace"),
+                    _ => f.write_str(
+                        "; living nodes put it back into its queue when they have missed it for their grace",
+                    ),
                 }
             }
             Self::Paused => f.write_str("it is paused; resume it"),
@@ -225,16 +229,18 @@ impl fmt::Display for Reason {
             Self::Permit { resource, in_use, max_concurrent } => {
                 write!(f, "no permit for {resource} is left: {in_use} of {max_concurrent} in use")
             }
-            Self::Probation { crash_count, ahead } => {
+            Self::Probation { crash_count, ahead, running } => {
                 let times = counted(u64::from(*crash_count), "time", "times");
-                write!(
-                    f,
-                    "its node died {times} in a row while running it: each node runs one such job at a time, and "
-                )?;
+                write!(f, "its node died {times} in a row while running it: each node runs one such job at a time, ")?;
+                match &running[..] {
+                    [] => {}
+                    [one] => write!(f, "now {one}, ")?,
+                    [one, others @ ..] => write!(f, "now {one} and {} more, ", others.len())?,
+                }
                 match ahead {
-                    Depth { count: 0, .. } => f.write_str("this one is next"),
-                    Depth { count: 1, or_more: false } => f.write_str("one comes before it"),
-                    many => write!(f, "{many} come before it"),
+                    Depth { count: 0, .. } => f.write_str("and none that waits is more urgent or older"),
+                    Depth { count: 1, or_more: false } => f.write_str("and one comes before it"),
+                    many => write!(f, "and {many} come before it"),
                 }
             }
             Self::NoSlot { nodes, slots } => {
@@ -285,7 +291,7 @@ mod tests {
         };
         let silent = "has not been heard of since 1970-01-01T00:16:40.000Z";
         check(Some(1_000), 0, &format!("{silent}, and no node lives that could put it back into its queue"));
-        let back = "living nodes put it back into its queue when that lasts for their grace";
+        let back = "living nodes put it back into its queue when they have missed it for their grace";
         check(Some(1_000), 1, &format!("{silent}; {back}"));
         check(None, 3, &format!("is gone; {back}"));
     }
@@ -302,11 +308,19 @@ mod tests {
             Reason::NoSlot { nodes: 1, slots: 1 },
             "of the 1 node that could run it no slot was free at the last heartbeat, of 1 slot",
         );
-        let probation = |crash_count, ahead| Reason::Probation { crash_count, ahead: depth(ahead, false) }.to_string();
-        let rule = "while running it: each node runs one such job at a time, and";
-        assert_eq!(probation(1, 0), format!("its node died 1 time in a row {rule} this one is next"));
-        assert_eq!(probation(2, 1), format!("its node died 2 times in a row {rule} one comes before it"));
-        assert_eq!(probation(2, 3), format!("its node died 2 times in a row {rule} 3 come before it"));
+        let id = JobId(uuid::Uuid::nil());
+        let probation = |crash_count, ahead, running: usize| {
+            let running = vec![id; running];
+            Reason::Probation { crash_count, ahead: depth(ahead, false), running }.to_string()
+        };
+        let rule = "in a row while running it: each node runs one such job at a time,";
+        let first = "and none that waits is more urgent or older";
+        assert_eq!(probation(1, 0, 0), format!("its node died 1 time {rule} {first}"));
+        assert_eq!(probation(2, 1, 1), format!("its node died 2 times {rule} now {id}, and one comes before it"));
+        assert_eq!(
+            probation(2, 3, 3),
+            format!("its node died 2 times {rule} now {id} and 2 more, and 3 come before it")
+        );
         let (kind, queue) = (Kind::new("mail").unwrap(), QueueName::default());
         let nowhere = |living| Reason::NoNode { kind: kind.clone(), queue: queue.clone(), living };
         let what = "mail in queue default; register its handler and serve its queue";
