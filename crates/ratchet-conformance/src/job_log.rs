@@ -122,6 +122,22 @@ pub(crate) async fn lines_given_again_are_kept_once_as_they_were(bench: Bench) {
     assert_eq!(bench.log(claim.job.id).await, lines);
 }
 
+pub(crate) async fn lines_given_again_among_others_are_kept_once(bench: Bench) {
+    let claim = bench.running(work()).await;
+    let now = bench.now().await;
+    let lines: Vec<_> = (1..=6).map(|seq| line(&claim, seq, now, &format!("line {seq}"))).collect();
+    for given in [1..3, 2..4, 0..2, 4..5, 1..5, 0..6, 3..4] {
+        bench.append(&lines[given]).await;
+    }
+    assert_eq!(bench.log(claim.job.id).await, lines);
+    for limit in [1, 2, 5] {
+        let places: Vec<_> = lines.iter().map(LogLine::place).collect();
+        assert_eq!(all_pages(&bench, claim.job.id, ALL, limit).await, places, "pages of {limit}");
+    }
+    bench.append(&[lines[5].clone(), lines[5].clone()]).await;
+    assert_eq!(bench.log(claim.job.id).await, lines, "also within one call");
+}
+
 pub(crate) async fn pages_of_a_log_show_every_line_once(bench: Bench) {
     let claim = bench.logged(7).await;
     bench.reschedule(&claim, Duration::ZERO).await;
@@ -233,7 +249,12 @@ async fn purge(bench: &Bench, after: Option<(JobId, LogPlace)>, limit: usize) ->
 }
 
 pub(crate) async fn old_lines_are_purged_by_age_and_in_portions(bench: Bench) {
-    let claim = bench.logged(5).await;
+    let claim = bench.running(work()).await;
+    let begun = bench.now().await;
+    for seq in 1..=5 {
+        // One by one, so that no store keeps them together.
+        bench.append(&[line(&claim, seq, begun, "old")]).await;
+    }
     bench.advance(mins(7));
     let now = bench.now().await;
     let newer: Vec<_> = (6..=8).map(|seq| line(&claim, seq, now, "newer")).collect();

@@ -27,6 +27,7 @@ pub mod broken;
 pub mod coordinator;
 pub mod cost;
 pub mod scene;
+pub mod upgrade;
 
 mod bench;
 mod branches;

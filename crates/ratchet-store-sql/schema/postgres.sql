@@ -370,18 +370,22 @@ CREATE TABLE scheduler_job_archive_tag (
 -- Jobs by the principal that they were submitted for. Jobs without one cost nothing.
 CREATE INDEX idx_job_principal ON scheduler_job (caller_principal, job_id) WHERE caller_principal IS NOT NULL;
 
--- What handlers wrote down: one row per line, found by job. Old lines are found by the ids of their jobs, which tell when those
--- were made; an index by time would have to take in every line. Levels: 1 trace, 2 debug, 3 info, 4 warn, 5 error.
+-- What handlers wrote down, found by job. Lines of an attempt that are written together, with numbers from seq to seq_last, share
+-- a row: most of what a line costs is its row. Their highest level and latest time stand beside them, so that rows are passed
+-- over or deleted unread. Levels: 1 trace, 2 debug, 3 info, 4 warn, 5 error. Old lines are found by the ids of their jobs, which
+-- tell when those were made; an index by time would have to take in every row.
+--
+-- content: [{"at": microseconds since 1970, "level": 3, "message": "…", "fields": {…}}, …]
 CREATE TABLE scheduler_job_log (
     job_id    uuid        NOT NULL,
     version   bigint      NOT NULL,
     seq       integer     NOT NULL,
+    seq_last  integer     NOT NULL,
     attempt   integer     NOT NULL,
     level     smallint    NOT NULL,
     node_id   uuid        NOT NULL,
     logged_at timestamptz NOT NULL,
-    message   text        NOT NULL,
-    fields    jsonb,
+    content   text        NOT NULL,
     PRIMARY KEY (job_id, version, seq)
 );
 
@@ -410,4 +414,5 @@ VALUES (1, 'jobs', '59f5fd8e0b43538dc0a6c50378cf6047db8ed15b46aed5d4191ab6f5548f
        (6, 'job log', 'f8a72c6cb544368a7d7f309e9f5cd03e9528c46a6cd47efe0efdd93fd954fa97', now(), FALSE),
        (7, 'node services', 'ca263e2818e6acd1bdf0836e3ae9fc41bb7ecc1fe1aa39f4a925677e2d970675', now(), FALSE),
        (8, 'breaker orders', '29337c5fbdc50b6b4fe255a9cb797dcfaf333d41916f098f10337d15d344c9e6', now(), FALSE),
-       (9, 'keep pages', '6b3f45653cf891394c190d28b71a5cf75914ad2aedf7036a2ff2e972113b449d', now(), FALSE);
+       (9, 'keep pages', '6b3f45653cf891394c190d28b71a5cf75914ad2aedf7036a2ff2e972113b449d', now(), FALSE),
+       (10, 'log groups', 'd6b92025ca5a103d2c96d6c2cdee64c1fd139946c84837423994245effb9c5b5', now(), FALSE);

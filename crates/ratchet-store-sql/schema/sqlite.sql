@@ -356,18 +356,22 @@ CREATE TABLE scheduler_job_archive_tag (
 -- Jobs by the principal that they were submitted for. Jobs without one cost nothing.
 CREATE INDEX idx_job_principal ON scheduler_job (caller_principal, job_id) WHERE caller_principal IS NOT NULL;
 
--- What handlers wrote down: one row per line, found by job. Old lines are found by the ids of their jobs, which tell when those
--- were made; an index by time would have to take in every line. Levels: 1 trace, 2 debug, 3 info, 4 warn, 5 error.
+-- What handlers wrote down, found by job. Lines of an attempt that are written together, with numbers from seq to seq_last, share
+-- a row: most of what a line costs is its row. Their highest level and latest time stand beside them, so that rows are passed
+-- over or deleted unread. Levels: 1 trace, 2 debug, 3 info, 4 warn, 5 error. Old lines are found by the ids of their jobs, which
+-- tell when those were made; an index by time would have to take in every row.
+--
+-- content: [{"at": microseconds since 1970, "level": 3, "message": "…", "fields": {…}}, …]
 CREATE TABLE scheduler_job_log (
     job_id    BLOB    NOT NULL,
     version   INTEGER NOT NULL,
     seq       INTEGER NOT NULL,
+    seq_last  INTEGER NOT NULL,
     attempt   INTEGER NOT NULL,
     level     INTEGER NOT NULL,
     node_id   BLOB    NOT NULL,
     logged_at INTEGER NOT NULL,
-    message   TEXT    NOT NULL,
-    fields    TEXT,
+    content   TEXT    NOT NULL,
     PRIMARY KEY (job_id, version, seq)
 ) WITHOUT ROWID;
 
@@ -397,4 +401,5 @@ VALUES (2, 'node vitals', 'b79197e1aa2bd6e6e418558e08711e8a684312bd6bcbbfa4c5656
        (6, 'permits', '1fea7d2c407f470c8e6dd7ef7c86cb804c1c31ba5f4b024a1e73ee98c698ee7c', 0, 0),
        (7, 'job log', 'aa01e2294be4159d2a22b283cf09baad346cbc79c1931dea88a8745d738777cb', 0, 0),
        (8, 'node services', 'bded4c9f2adc63d9952cfb8a5df16a5bc2ce5738d44af918a1802a83aa625e59', 0, 0),
-       (9, 'breaker orders', 'be559c9f28a6edc116a66ff69976604043b777a8b3aea468ed46212fdb80edfb', 0, 0);
+       (9, 'breaker orders', 'be559c9f28a6edc116a66ff69976604043b777a8b3aea468ed46212fdb80edfb', 0, 0),
+       (10, 'log groups', 'dbab4c026d3b6f48d25b8d7fb5f5f646435e2c8272ef624bfbd0aac47030b183', 0, 0);

@@ -18,6 +18,7 @@ mod lane_heads;
 mod limited_lanes;
 mod list;
 mod literal;
+mod log_group;
 mod mailbox;
 mod marks;
 mod merge;

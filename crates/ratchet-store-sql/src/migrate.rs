@@ -82,6 +82,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "breaker orders",
                 sql: include_str!("../migrations/sqlite/V009__breaker_orders.sql"),
             },
+            Migration {
+                version: 10,
+                description: "log groups",
+                sql: include_str!("../migrations/sqlite/V010__log_groups.sql"),
+            },
         ],
         Dialect::Postgres => &[
             Migration { version: 1, description: "jobs", sql: include_str!("../migrations/postgres/V001__jobs.sql") },
@@ -125,6 +130,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 description: "keep pages",
                 sql: include_str!("../migrations/postgres/V009__keep_pages.sql"),
             },
+            Migration {
+                version: 10,
+                description: "log groups",
+                sql: include_str!("../migrations/postgres/V010__log_groups.sql"),
+            },
         ],
         Dialect::Mysql => &[
             Migration { version: 1, description: "jobs", sql: include_str!("../migrations/mysql/V001__jobs.sql") },
@@ -167,6 +177,11 @@ pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
                 version: 9,
                 description: "breaker orders",
                 sql: include_str!("../migrations/mysql/V009__breaker_orders.sql"),
+            },
+            Migration {
+                version: 10,
+                description: "log groups",
+                sql: include_str!("../migrations/mysql/V010__log_groups.sql"),
             },
         ],
     }

@@ -471,15 +471,14 @@ macro_rules! implement_store {
                     if lines.is_empty() {
                         return Ok(());
                     }
-                    if job_log::is_cheaper_for_new(self.dialect()) {
-                        let new = lines.clone();
-                        let append = work!([new], |conn| job_log::append_new(conn, &new));
-                        match self.transact(Intent::LongStatement, append).await {
-                            Err(error) if *error.kind() == ErrorKind::Conflict => {}
-                            done => return done,
-                        }
+                    let new = lines.clone();
+                    let append = work!([new], |conn| job_log::append_new(conn, &new));
+                    match self.transact(Intent::LongStatement, append).await {
+                        Err(error) if *error.kind() == ErrorKind::Conflict => {}
+                        done => return done,
                     }
-                    self.transact(Intent::LongStatement, work!([lines], |conn| job_log::append(conn, &lines))).await
+                    let append = work!([lines], |conn| job_log::append_missing(conn, &lines));
+                    self.transact(Intent::LongStatement, append).await
                 }
 
                 async fn read_log(

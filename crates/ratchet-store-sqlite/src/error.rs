@@ -8,7 +8,7 @@ pub(crate) fn store_error(doing: &'static str, error: sqlx::Error) -> StoreError
 
 fn classify(error: &sqlx::Error) -> (ErrorKind, &'static str) {
     match error {
-        sqlx::Error::Database(_) => classify_code(primary_code(error).unwrap_or(1)),
+        sqlx::Error::Database(_) => classify_code(code(error).unwrap_or(1)),
         sqlx::Error::Io(_) => (ErrorKind::Unavailable, "the file could not be reached"),
         sqlx::Error::PoolTimedOut => (ErrorKind::Transient, "all connections were in use"),
         sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
@@ -21,15 +21,18 @@ fn classify(error: &sqlx::Error) -> (ErrorKind, &'static str) {
     }
 }
 
-/// The result code without its extension.
-pub(crate) fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(code & 0xff)
+fn code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error()?.code()?.parse().ok()
 }
 
 /// <https://www.sqlite.org/rescode.html>
 fn classify_code(code: i32) -> (ErrorKind, &'static str) {
     match code {
+        // CONSTRAINT_PRIMARYKEY, CONSTRAINT_UNIQUE
+        1_555 | 2_067 => return (ErrorKind::Conflict, "a row with the same key is already there"),
+        _ => {}
+    }
+    match code & 0xff {
         // BUSY, LOCKED, PROTOCOL
         5 | 6 | 15 => (ErrorKind::Transient, "another process holds the file's write lock; try again"),
         // NOMEM, INTERRUPT
@@ -58,7 +61,7 @@ mod tests {
 
     #[test]
     fn result_codes_have_the_kind_that_callers_act_on() {
-        let check = |code: i32, kind: ErrorKind| assert_eq!(classify_code(code & 0xff).0, kind, "code {code}");
+        let check = |code: i32, kind: ErrorKind| assert_eq!(classify_code(code).0, kind, "code {code}");
         check(5, ErrorKind::Transient);
         check(517, ErrorKind::Transient); // BUSY_SNAPSHOT
         check(6, ErrorKind::Transient);
@@ -66,7 +69,9 @@ mod tests {
         check(1_034, ErrorKind::Unavailable); // IOERR_FSYNC
         check(13, ErrorKind::Unavailable);
         check(14, ErrorKind::Unavailable);
-        check(1_555, ErrorKind::Invalid); // CONSTRAINT_PRIMARYKEY
+        check(1_555, ErrorKind::Conflict); // CONSTRAINT_PRIMARYKEY
+        check(2_067, ErrorKind::Conflict); // CONSTRAINT_UNIQUE
+        check(1_299, ErrorKind::Invalid); // CONSTRAINT_NOTNULL
         check(11, ErrorKind::Invalid);
         check(26, ErrorKind::Invalid);
     }

@@ -94,6 +94,7 @@ macro_rules! list_cases_care {
         job_log::lines_come_back_as_they_were_given [LosesLines, LosesLogFields, MangledText],
         job_log::lines_come_attempt_by_attempt_in_their_order [ReadsLogsByTime],
         job_log::lines_given_again_are_kept_once_as_they_were [LastLineWins],
+        job_log::lines_given_again_among_others_are_kept_once [LosesLines, ForgetsCursor],
         job_log::pages_of_a_log_show_every_line_once [ForgetsCursor, AlwaysMore],
         job_log::a_page_of_a_log_has_one_to_a_thousand_lines [AnyLimit],
         job_log::lines_are_filtered_by_level_and_attempt [IgnoresFilters, ForgetsCursor],

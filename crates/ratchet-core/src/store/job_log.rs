@@ -15,7 +15,7 @@ use crate::job_log::{LogFilter, LogLine, LogPage, LogPlace};
 #[async_trait]
 pub trait JobLogStore: Send + Sync {
     /// Appends lines of any jobs. A line whose job, version and number are there already is left as it is, so that the same
-    /// lines may be given again, as after a lost reply.
+    /// lines may be given again, as after a lost reply. Lines of an attempt that are given in one call may be kept together.
     async fn append_log(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError>;
 
     /// A page of a job's log in the order in which it was written, attempt by attempt; `limit` is 1 to
@@ -28,7 +28,8 @@ pub trait JobLogStore: Send + Sync {
         limit: usize,
     ) -> Result<LogPage, StoreError>;
 
-    /// Looks at up to `limit` lines and deletes those that are older than `age`, in one transaction.
+    /// Looks at up to `limit` lines, or as many groups of lines that are kept together, and deletes those that are older than
+    /// `age`, in one transaction. A group is as old as its latest line.
     ///
     /// Ids tell when jobs were made, and a line was written after its job was made: lines of jobs whose id says that
     /// they are younger than `age` are not looked at.
@@ -42,7 +43,7 @@ pub struct PurgeLog {
     pub age: Duration,
     /// Where to go on: after this line.
     pub after: Option<(JobId, LogPlace)>,
-    /// How many to look at.
+    /// How many lines, or groups of them, to look at.
     pub limit: usize,
 }
 
@@ -51,7 +52,8 @@ pub struct PurgeLog {
 pub struct PurgedLog {
     /// How many lines.
     pub purged: u64,
-    /// The last line that was looked at, and where the next call goes on; as it was if there was none.
+    /// The last line, or the first of the last group, that was looked at, and where the next call goes on; as it was if there
+    /// was none.
     pub last: Option<(JobId, LogPlace)>,
     /// Whether there are more to look at now.
     pub more: bool,

@@ -1,4 +1,5 @@
-use ratchet_core::store::{ClusterStore as _, JobStore as _, SubmitUnit, TurnStore as _};
+use ratchet_conformance::upgrade;
+use ratchet_core::store::{ClusterStore as _, JobLogStore as _, JobStore as _, SubmitUnit, TurnStore as _};
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_mysql::MysqlStore;
 use ratchet_store_mysql::sqlx::{self, AssertSqlSafe, Row as _};
@@ -130,6 +131,14 @@ fn views_show_ids_and_keys_as_text() {
             let row = sqlx::raw_sql(AssertSqlSafe(format!("SELECT {column} FROM {view}"))).fetch_one(&mut conn).await;
             assert_eq!(row.unwrap().get_unchecked::<String, usize>(0), expected, "{view}");
         }
+        store.append_log(upgrade::lines().into()).await.unwrap();
+        let lines = "SELECT CONCAT_WS('|', job_id, version, seq, attempt, level, node_id, logged_at, message, \
+                     JSON_VALUE(fields, '$.a')) FROM v_scheduler_job_log ORDER BY seq";
+        let rows = sqlx::raw_sql(lines).fetch_all(&mut conn).await.unwrap();
+        let id = upgrade::JOB;
+        let at = "2023-11-14 22:13:20.123456";
+        let expected = [format!("{id}|3|1|2|INFO|{id}|{at}|two\nlines"), format!("{id}|3|2|2|ERROR|{id}|{at}|rich|b")];
+        assert_eq!(rows.iter().map(|row| row.get_unchecked::<String, usize>(0)).collect::<Vec<_>>(), expected);
     });
 }
 
@@ -147,5 +156,26 @@ fn a_migration_waits_longer_for_another_than_a_transaction_may_take() {
         assert!(waited.is_err(), "it waits: {waited:?}");
         drop(other);
         opening.await.unwrap();
+    });
+}
+
+#[test]
+fn lines_that_had_rows_of_their_own_are_kept() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        MysqlStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        let before = "DROP VIEW v_scheduler_job_log; DROP TABLE scheduler_job_log; \
+                      DELETE FROM ratchet_schema_version WHERE version = 10";
+        database.execute(before).await;
+        database.execute(migrate::migrations(Dialect::Mysql)[5].sql).await;
+        let id = format!("X'{}'", upgrade::JOB.0.simple());
+        let lines = format!(
+            "INSERT INTO scheduler_job_log VALUES \
+             ({id}, 3, 1, 2, 3, {id}, '2023-11-14 22:13:20.123456', 'two\nlines', NULL), \
+             ({id}, 3, 2, 2, 5, {id}, '2023-11-14 22:13:20.123456', 'rich', '{{\"a\": \"b\"}}')"
+        );
+        database.execute(lines).await;
+        let store = MysqlStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        upgrade::assert_lines_are_there(&store).await;
     });
 }

@@ -1,3 +1,4 @@
+use ratchet_conformance::upgrade;
 use ratchet_core::store::ClusterStore as _;
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_postgres::PostgresStore;
@@ -116,5 +117,25 @@ fn a_migration_waits_longer_for_another_than_a_transaction_may_take() {
         assert!(waited.is_err(), "it waits: {waited:?}");
         sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
         opening.await.unwrap();
+    });
+}
+
+#[test]
+fn lines_that_had_rows_of_their_own_are_kept() {
+    super::run(async {
+        let database = TestDatabase::without_schema().await;
+        PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        let before = "DROP TABLE scheduler_job_log; DELETE FROM ratchet_schema_version WHERE version = 10";
+        database.execute(before).await;
+        database.execute(migrate::migrations(Dialect::Postgres)[5].sql).await;
+        let id = upgrade::JOB.to_string();
+        let lines = format!(
+            "INSERT INTO scheduler_job_log VALUES \
+             ('{id}', 3, 1, 2, 3, '{id}', '2023-11-14 22:13:20.123456Z', 'two\nlines', NULL), \
+             ('{id}', 3, 2, 2, 5, '{id}', '2023-11-14 22:13:20.123456Z', 'rich', '{{\"a\": \"b\"}}')"
+        );
+        database.execute(lines).await;
+        let store = PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        upgrade::assert_lines_are_there(&store).await;
     });
 }

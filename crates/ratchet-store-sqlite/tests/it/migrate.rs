@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use ratchet_conformance::upgrade;
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_sql::{Dialect, migrate};
 use ratchet_store_sqlite::SqliteStore;
@@ -113,5 +114,25 @@ fn a_schema_that_lacks_something_is_refused_if_it_may_not_be_migrated() {
         let refused = SqliteStore::options(dir.path().join("jobs.db")).migrate(false).open().await.unwrap_err();
         assert_eq!(*refused.kind(), ErrorKind::Invalid);
         assert!(refused.to_string().contains("run the migrations first"), "{refused}");
+    });
+}
+
+#[test]
+fn lines_that_had_rows_of_their_own_are_kept() {
+    super::run(async {
+        let (store, dir) = super::fresh().await;
+        drop(store);
+        let path = dir.path().join("jobs.db");
+        execute(&path, "DROP TABLE scheduler_job_log; DELETE FROM ratchet_schema_version WHERE version = 10").await;
+        execute(&path, migrate::migrations(Dialect::Sqlite)[6].sql).await;
+        let id = format!("X'{}'", upgrade::JOB.0.simple());
+        let lines = format!(
+            "INSERT INTO scheduler_job_log VALUES \
+             ({id}, 3, 1, 2, 3, {id}, 1700000000123456, 'two\nlines', NULL), \
+             ({id}, 3, 2, 2, 5, {id}, 1700000000123456, 'rich', '{{\"a\": \"b\"}}')"
+        );
+        execute(&path, &lines).await;
+        let store = SqliteStore::open(&path).await.unwrap();
+        upgrade::assert_lines_are_there(&store).await;
     });
 }
