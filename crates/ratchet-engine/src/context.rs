@@ -334,6 +334,9 @@ impl JobContext {
     }
 
     /// Waits until the attempt should end. A handler that does not look is dropped after a short grace.
+    ///
+    /// One that breaks off returns an error, whichever: the job of a node that is stopping goes back to its queue, and the
+    /// attempt does not count. `Ok` says that the work is done.
     pub async fn cancelled(&self) {
         self.inner.token.cancelled().await;
     }

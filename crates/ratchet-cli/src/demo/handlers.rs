@@ -91,8 +91,13 @@ pub(super) async fn parse(text: String) -> i64 {
     text.parse().expect("a number")
 }
 
-/// Does not end by itself; it is cancelled while it runs.
+/// Does not end by itself; it is cancelled while it runs. If its node stops instead, the error gives it back to its queue.
 #[job(kind = "demo.export")]
-pub(super) async fn export(ctx: &JobContext) {
+pub(super) async fn export(ctx: &JobContext) -> Result<(), BrokenOff> {
     ctx.cancelled().await;
+    Err(BrokenOff)
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the export was broken off")]
+pub(super) struct BrokenOff;

@@ -35,7 +35,7 @@ pub(crate) struct Which {
     #[arg(long, conflicts_with_all = ["limit", "follow"])]
     all: bool,
     /// Show lines as they come, until the job has ended
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "limit")]
     follow: bool,
 }
 
@@ -78,9 +78,11 @@ pub(super) async fn run(session: &Session, which: Which) -> Result<Exit> {
     let page = usize::from(which.limit);
     let mut log = Reading { client: &client, id: which.id, filter, after: which.after, page };
     if which.all {
-        log.read_on(|lines| print(session, lines)).await?;
+        let count = log.read_on(|lines| print(session, lines)).await?;
+        say_if_none(session, count)?;
         return Ok(Exit::Done);
     }
+    let mut shown_before = 0;
     if let Some(tail) = which.tail {
         let lines = log.last(tail.into()).await?;
         if !which.follow {
@@ -88,10 +90,12 @@ pub(super) async fn run(session: &Session, which: Which) -> Result<Exit> {
             session.output.show(&page, shown)?;
             return Ok(Exit::Done);
         }
+        shown_before = lines.len();
         print(session, lines)?;
     }
     if which.follow {
-        follow(session, log).await?;
+        let count = follow(session, log).await?;
+        say_if_none(session, shown_before + count)?;
         return Ok(Exit::Done);
     }
     let page = client.job_log(which.id, &log.filter, log.after, page).await?;
@@ -111,14 +115,16 @@ struct Reading<'c> {
 }
 
 impl Reading<'_> {
-    /// Hands over what follows, up to the last line that is there, a page at a time.
-    async fn read_on(&mut self, mut take: impl FnMut(Vec<LogLine>) -> io::Result<()>) -> Result<()> {
+    /// Hands over what follows, up to the last line that is there, a page at a time. Returns how many lines these were.
+    async fn read_on(&mut self, mut take: impl FnMut(Vec<LogLine>) -> io::Result<()>) -> Result<usize> {
+        let mut count = 0;
         loop {
             let page = self.client.job_log(self.id, &self.filter, self.after, self.page).await?;
             self.after = page.next.or(page.lines.last().map(LogLine::place)).or(self.after);
+            count += page.lines.len();
             take(page.lines)?;
             if page.next.is_none() {
-                return Ok(());
+                return Ok(count);
             }
         }
     }
@@ -136,17 +142,18 @@ impl Reading<'_> {
     }
 }
 
-/// Prints lines as they come; as JSON, one object a line.
-async fn follow(session: &Session, mut log: Reading<'_>) -> Result<()> {
+/// Prints lines as they come; as JSON, one object a line. Returns how many came.
+async fn follow(session: &Session, mut log: Reading<'_>) -> Result<usize> {
+    let mut count = 0;
     loop {
         // Asked for first: what an ended job wrote is in the log by the time that the log is read again.
         let ended = log.client.find(log.id).await?.is_none_or(|job| job.state.is_terminal());
         if ended {
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        log.read_on(|lines| print(session, lines)).await?;
+        count += log.read_on(|lines| print(session, lines)).await?;
         if ended {
-            return Ok(());
+            return Ok(count);
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -165,9 +172,19 @@ fn print(session: &Session, lines: Vec<LogLine>) -> io::Result<()> {
     stdout.flush()
 }
 
+const NONE: &str = "No lines.";
+
+/// For people: a program sees that there was none.
+fn say_if_none(session: &Session, count: usize) -> io::Result<()> {
+    if count == 0 && !session.output.is_json() {
+        session.output.say(NONE)?;
+    }
+    Ok(())
+}
+
 fn shown(page: &PageView) -> String {
     if page.lines.is_empty() {
-        return "No lines.".to_owned();
+        return NONE.to_owned();
     }
     let lines: Vec<String> = page.lines.iter().map(text).collect();
     let more = page.next.as_ref().map(|place| format!("\n\nMore: --after {place}")).unwrap_or_default();
