@@ -80,6 +80,42 @@ async fn a_log_is_shown_to_its_end_or_from_there() {
     for wrong in [["--tail", "0"], ["--all", "--follow"], ["--all", "--limit=3"], ["--tail=3", "--limit=3"]] {
         logs(&wrong).expect(2, &["--"]);
     }
+    logs(&["--follow", "--limit=3"]).expect(2, &["--follow"]);
+}
+
+/// More lines than a page has.
+#[job(kind = "test.chronicler")]
+async fn chronicler(ctx: &JobContext) {
+    for year in 0..450 {
+        ctx.log().info(format_args!("year {year}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_of_several_pages_is_shown_to_its_end() {
+    let place = Place::migrated().await;
+    let store = SqliteStore::open(place.database()).await.unwrap();
+    let ratchet = Ratchet::builder().store(store).jobs(jobs![chronicler]).start().await.unwrap();
+    let handle = ratchet.enqueue(chronicler()).submit().await.unwrap();
+    handle.result().await.unwrap();
+    ratchet.shutdown().await;
+    let id = handle.id().to_string();
+    for (how, count) in [("--all", 450), ("--follow", 450), ("--tail=300", 300)] {
+        let shown = place.ratchet(&["jobs", "logs", &id, how]);
+        assert_eq!(shown.out.lines().count(), count, "{how}");
+        assert!(shown.out.ends_with("year 449\n"), "{how}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_without_lines_says_so_in_every_form() {
+    let place = Place::migrated().await;
+    let id = written(&place).await;
+    for how in [&[][..], &["--all"], &["--tail=5"], &["--follow"], &["--tail=5", "--follow"]] {
+        let none = [&["jobs", "logs", &id, "--attempt", "9"], how].concat();
+        assert_eq!(place.ratchet(&none).out, "No lines.\n", "{how:?}");
+    }
+    assert_eq!(place.ratchet(&["jobs", "logs", &id, "--attempt", "9", "--all", "--json"]).out, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,7 +131,7 @@ async fn old_lines_are_purged_by_hand() {
 async fn a_log_is_followed_until_the_job_has_ended() {
     let place = Place::migrated().await;
     let id = written(&place).await;
-    let followed = place.ratchet(&["jobs", "logs", &id, "--follow", "--limit", "2"]);
+    let followed = place.ratchet(&["jobs", "logs", &id, "--follow"]);
     followed.expect(0, &["step by step", "no gateway"]);
     assert_eq!(followed.out.matches(" try ").count(), 5, "{followed:?}");
     let followed = place.ratchet(&["jobs", "logs", &id, "--follow", "--level", "info", "--json"]);
