@@ -7,7 +7,7 @@ use ratchet_core::insight::LaneRange;
 use ratchet_core::page::{ArchiveScope, JobFilter, ListCursor, ListOrder};
 use ratchet_core::store::{ArchiveRequest, WaitingLane};
 use ratchet_core::{CountBy, JobId, JobState, Timestamp};
-use ratchet_store_sql::{Conn, archive, counting, dead_letters, insight, listing};
+use ratchet_store_sql::{Conn, calls};
 
 use crate::history;
 
@@ -92,31 +92,31 @@ impl Look {
         let all = JobFilter::default();
         match self {
             Self::List(filter, after) => {
-                listing::list(conn, filter, *after, FEW).await.expect("a page");
+                calls::list(conn, filter, *after, FEW).await.expect("a page");
             }
             Self::Count(filter) => {
-                counting::count(conn, filter, &CountBy::State).await.expect("a count");
+                calls::count(conn, filter, &CountBy::State).await.expect("a count");
             }
             Self::Letters => {
-                let page = dead_letters::dead_letters(conn, &all, None, FEW).await.expect("letters");
+                let page = calls::dead_letters(conn, &all, None, FEW).await.expect("letters");
                 assert_eq!(page.items.len(), FEW);
             }
             Self::RecentEnds => {
-                let ends = insight::recent_ends(conn, JobState::Failed, FEW).await.expect("ends");
+                let ends = calls::recent_ends(conn, JobState::Failed, FEW).await.expect("ends");
                 assert_eq!(ends.len(), FEW);
             }
             Self::CountEnded => {
-                let failed = insight::count_ended(conn, JobState::Failed, FEW as u64).await.expect("a count");
+                let failed = calls::count_ended(conn, JobState::Failed, FEW as u64).await.expect("a count");
                 assert_eq!(failed, FEW as u64);
             }
             Self::Waiting => {
-                let lanes = insight::waiting_lanes(conn).await.expect("lanes");
+                let lanes = calls::waiting_lanes(conn).await.expect("lanes");
                 let ranges: Vec<LaneRange> = lanes.into_iter().map(whole).collect();
                 assert!(!ranges.is_empty());
-                insight::count_waiting(conn, &ranges, FEW as u64).await.expect("counts");
+                calls::count_waiting(conn, &ranges, FEW as u64).await.expect("counts");
             }
             Self::Running => {
-                insight::running_by_queue(conn).await.expect("counts");
+                calls::running_by_queue(conn).await.expect("counts");
             }
             Self::Archive(state) => {
                 assert_eq!(archive_older_than(conn, *state, Duration::from_hours(24)).await, FEW as u64);
@@ -130,7 +130,7 @@ impl Look {
 
 async fn archive_older_than(conn: &mut dyn Conn, state: JobState, age: Duration) -> u64 {
     let request = ArchiveRequest { state, age, after: None, limit: FEW, only: None };
-    archive::archive(conn, &request).await.expect("a portion").moved
+    calls::archive(conn, &request).await.expect("a portion").moved
 }
 
 fn whole(lane: WaitingLane) -> LaneRange {

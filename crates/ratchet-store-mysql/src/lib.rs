@@ -23,7 +23,7 @@ pub use options::MysqlOptions;
 pub use ratchet_store_sql::Counts;
 /// The driver, in the version whose connections this crate takes.
 pub use sqlx;
-pub use store::MysqlStore;
+pub use store::{Mysql, MysqlStore};
 
 /// A connection as `ratchet-store-sql` sees it, for tests of query plans.
 #[doc(hidden)]

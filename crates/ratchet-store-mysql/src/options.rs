@@ -11,7 +11,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
 
 use crate::driver::MysqlDriver;
-use crate::store::MysqlStore;
+use crate::store::{Mysql, MysqlStore};
 
 const DOING: &str = "opening a MySQL store";
 /// Prepared statements of a connection. A server has room for 16,382 of all its connections together; a busy node needs
@@ -68,6 +68,10 @@ impl MysqlOptions {
     /// [`Unavailable`](ErrorKind::Unavailable) if the server cannot be reached at the moment. The text names the server
     /// and says what to do.
     pub async fn connect(self) -> Result<MysqlStore, StoreError> {
+        self.open_backend().await.map(MysqlStore::new)
+    }
+
+    pub(crate) async fn open_backend(self) -> Result<Mysql, StoreError> {
         let options = self.connect_options()?;
         let at = format!("{}:{}", options.get_host(), options.get_port());
         let opened = async {
@@ -75,9 +79,9 @@ impl MysqlOptions {
             let driver = MysqlDriver { options, texts, counters: counters.clone() };
             let driver = Arc::new(driver);
             let pool = Pool::new("ratchet-mysql", driver.clone(), self.limits, counters)?;
-            let store = MysqlStore::new(driver, pool);
-            store.prepare(self.migrate).await?;
-            Ok(store)
+            let server = Mysql::new(driver, pool);
+            server.prepare(self.migrate).await?;
+            Ok(server)
         };
         opened.await.map_err(|error: StoreError| error.while_doing(DOING, at))
     }

@@ -76,7 +76,7 @@ impl<D: Driver> Pool<D> {
         &self.thread
     }
 
-    /// Runs work in a transaction; see [`Transact`](ratchet_store_sql::Transact).
+    /// Runs work in a transaction; see [`Backend::transact`](ratchet_store_sql::Backend::transact).
     pub async fn transact<T: Send + 'static>(&self, intent: Intent, work: Work<T>) -> Result<T, StoreError> {
         if self.inner.is_alone(intent) && intent != Intent::LongStatement {
             // Nothing is locked between its statements, so that a caller that is held up holds up nobody else; and two
@@ -171,7 +171,7 @@ impl<D: Driver> Inner<D> {
     async fn run_on<T>(&self, mut connection: D::Connection, intent: Intent, work: &Work<T>) -> Result<T, Failed> {
         let driver = &*self.driver;
         let result = if self.is_alone(intent) {
-            // A single statement that is repeated finds what the first has done; see `Transact`.
+            // A single statement that is repeated finds what the first has done; see `Backend::transact`.
             let done = work(&mut driver.session(&mut connection)).await;
             done.map_err(Failed::alone)
         } else {

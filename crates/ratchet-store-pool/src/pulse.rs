@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use ratchet_core::node::{NodeRegistration, NodeVitals};
 use ratchet_core::store::PulseStore;
 use ratchet_core::{NodeId, StoreError, Timestamp};
-use ratchet_store_sql::{Work, cluster, work};
+use ratchet_store_sql::{Work, heartbeat, work};
 
 use crate::driver::Driver;
 use crate::pool::run_in_transaction;
@@ -32,15 +32,15 @@ impl<D: Driver> ServerPulse<D> {
 #[async_trait]
 impl<D: Driver> PulseStore for ServerPulse<D> {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
-        self.run(work!([vitals], |conn| cluster::beat(conn, node, &vitals))).await
+        self.run(work!([vitals], |conn| heartbeat::beat(conn, node, &vitals))).await
     }
 
     async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
-        self.run(work!([], |conn| cluster::database_time(conn))).await
+        self.run(work!([], |conn| heartbeat::database_time(conn))).await
     }
 
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {
         let node = node.clone();
-        self.run(work!([node], |conn| cluster::register(conn, &node))).await
+        self.run(work!([node], |conn| heartbeat::register(conn, &node))).await
     }
 }

@@ -25,7 +25,7 @@ pub use options::PostgresOptions;
 pub use ratchet_store_sql::Counts;
 /// The driver, in the version whose connections this crate takes.
 pub use sqlx;
-pub use store::PostgresStore;
+pub use store::{Postgres, PostgresStore};
 
 /// A connection as `ratchet-store-sql` sees it, for tests of query plans.
 #[doc(hidden)]

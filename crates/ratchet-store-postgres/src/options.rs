@@ -11,7 +11,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
 
 use crate::driver::PostgresDriver;
-use crate::store::PostgresStore;
+use crate::store::{Postgres, PostgresStore};
 
 const DOING: &str = "opening a PostgreSQL store";
 const CHANNEL_DEFAULT: &str = "ratchet_wakeup";
@@ -115,6 +115,10 @@ impl PostgresOptions {
     /// [`Unavailable`](ErrorKind::Unavailable) if the server cannot be reached at the moment. The text names the server
     /// and says what to do.
     pub async fn connect(self) -> Result<PostgresStore, StoreError> {
+        self.open_backend().await.map(PostgresStore::new)
+    }
+
+    pub(crate) async fn open_backend(self) -> Result<Postgres, StoreError> {
         let options = connect_options(&self.url, self.pooled)?;
         let hearing = self.hearing()?;
         let at = format!("{}:{}", options.get_host(), options.get_port());
@@ -123,9 +127,9 @@ impl PostgresOptions {
             let driver = PostgresDriver { options, pooled: self.pooled, texts, counters: counters.clone() };
             let driver = Arc::new(driver);
             let pool = Pool::new("ratchet-postgres", driver.clone(), self.limits, counters)?;
-            let store = PostgresStore::new(driver, pool, hearing);
-            store.prepare(self.migrate).await?;
-            Ok(store)
+            let server = Postgres::new(driver, pool, hearing);
+            server.prepare(self.migrate).await?;
+            Ok(server)
         };
         opened.await.map_err(|error: StoreError| error.while_doing(DOING, at))
     }

@@ -4,9 +4,9 @@ use ratchet_core::prepare::{PrepareCompletion, PrepareSubmit};
 use ratchet_core::{ErrorKind, Settled, StoreError};
 use serde::Serialize;
 
-use crate::conn::Conn;
 use crate::settle::settle;
 use crate::submit::submit_carefully;
+use crate::waist::conn::Conn;
 
 /// Writes a job with the caller's connection; a duplicate key leaves the transaction usable.
 pub async fn submit<S: PrepareSubmit>(conn: &mut dyn Conn, submit: S) -> Result<S::Handle, S::Error> {

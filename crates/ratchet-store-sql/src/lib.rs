@@ -1,133 +1,107 @@
 //! Every SQL statement of Ratchet, once; dialects where they must differ; no driver.
 //!
 //! The narrow waist is [`Conn`]: text and [`Value`]s in, [`Row`]s out. A driver crate implements it over its
-//! connection, and gets the whole store from the functions here, one file for each verb. They take a `&mut dyn Conn`, so
-//! the same function serves the store's own transaction and a caller's.
+//! connection and describes its database as a [`Backend`]; [`SqlStore`] is the whole store on top of it. The functions
+//! behind the store's calls take a `&mut dyn Conn`, so the same function serves the store's own transaction and a caller's.
 //!
 //! A [`Stmt`] is a `const` beside the function that binds it. [`statements`] lists them all, so that a test can prepare
-//! each one on the real database.
+//! each one on the real database. Folders are subjects; in each, the file named after a trait of `ratchet-core` implements it.
 
-mod conn;
-mod counters;
-mod dialect;
-mod entries;
-mod follow;
-mod inputs;
-mod lane;
-mod lane_heads;
-mod limited_lanes;
-mod list;
-mod literal;
-mod log_group;
-mod mailbox;
-mod marks;
-mod merge;
-mod origin;
-mod permits;
-mod revive;
-mod row;
-mod schedule_row;
-mod shelf;
-mod stmt;
 mod store;
-mod success;
-mod taken;
-mod tally;
-mod transact;
-mod untold;
-mod value;
-mod waits;
+mod waist;
 
-pub mod archive;
-pub mod archived;
-mod archived_attempts;
-pub mod batches;
-pub mod breakers;
-pub mod cancel_children;
-pub mod claim;
-pub mod cluster;
-pub mod control;
-pub mod counting;
-pub mod dead_letters;
-pub mod edges;
-pub mod fire;
 pub mod in_transaction;
-pub mod insight;
-pub mod job_log;
-pub mod lease;
-pub mod leave;
-pub mod listing;
 pub mod migrate;
-pub mod next_due;
-pub mod purge;
-pub mod query;
-pub mod queues;
-pub mod read;
-pub mod recurring;
-pub mod resources;
-pub mod server;
-pub mod settle;
-pub mod signals;
-pub mod submit;
-pub mod submit_plain;
-pub mod turn;
 
-pub use conn::Conn;
-pub use counters::{Counters, Counts};
-pub use dialect::Dialect;
-pub use row::{CellError, Cells, Fields, Row};
-pub use stmt::{Stmt, Texts};
-pub use transact::{Intent, Transact, Work};
-pub use value::Value;
+mod job_row;
+mod submit;
+mod claim;
+mod settle;
+mod flow;
+mod control;
+mod signal;
+mod schedule;
+mod list;
+mod archive;
+mod job_log;
+mod cluster;
 
-/// Every statement that runs on a migrated database, but those of [`shelf`].
+pub use store::{Backend, SqlStore};
+pub use waist::conn::Conn;
+pub use waist::counters::{Counters, Counts};
+pub use waist::dialect::Dialect;
+pub use waist::row::{CellError, Cells, Fields, Row};
+pub use waist::server;
+pub use waist::stmt::{Stmt, Texts};
+pub use waist::transact::{Intent, Work};
+pub use waist::value::Value;
+
+/// What a connection for heartbeats needs.
+pub mod heartbeat {
+    pub use crate::cluster::{beat, database_time, register};
+}
+
+/// The functions behind the store's calls, for tests of plans and costs that run them on a connection of their own.
+#[doc(hidden)]
+pub mod calls {
+    pub use crate::archive::archive;
+    pub use crate::claim::next_due::next_due;
+    pub use crate::control::dead_letters::dead_letters;
+    pub use crate::list::count::count;
+    pub use crate::list::insight::{count_ended, count_waiting, recent_ends, running_by_queue, waiting_lanes};
+    pub use crate::list::list;
+    pub use crate::settle::settle;
+    pub use crate::settle::turn::turn;
+}
+
+/// Every statement that runs on a migrated database, but those of [`list::job_index`].
 const STATEMENTS: &[&[Stmt]] = &[
-    archive::STATEMENTS,
-    archived::STATEMENTS,
-    batches::STATEMENTS,
-    breakers::STATEMENTS,
-    cancel_children::STATEMENTS,
-    claim::STATEMENTS,
-    cluster::STATEMENTS,
-    control::STATEMENTS,
-    counting::STATEMENTS,
-    dead_letters::STATEMENTS,
-    edges::STATEMENTS,
-    fire::STATEMENTS,
-    follow::STATEMENTS,
-    inputs::STATEMENTS,
-    insight::STATEMENTS,
-    job_log::STATEMENTS,
-    lane_heads::STATEMENTS,
-    lease::STATEMENTS,
-    leave::STATEMENTS,
-    limited_lanes::STATEMENTS,
-    mailbox::STATEMENTS,
-    merge::STATEMENTS,
-    migrate::STATEMENTS,
-    next_due::STATEMENTS,
-    permits::STATEMENTS,
-    purge::STATEMENTS,
-    query::STATEMENTS,
-    queues::STATEMENTS,
-    read::STATEMENTS,
-    recurring::STATEMENTS,
-    resources::STATEMENTS,
-    revive::STATEMENTS,
-    server::STATEMENTS,
-    settle::STATEMENTS,
-    signals::STATEMENTS,
     submit::STATEMENTS,
-    taken::STATEMENTS,
-    submit_plain::STATEMENTS,
-    success::STATEMENTS,
-    waits::STATEMENTS,
-    tally::STATEMENTS,
+    submit::key_reservations::STATEMENTS,
+    submit::plain::STATEMENTS,
+    claim::STATEMENTS,
+    claim::inputs::STATEMENTS,
+    claim::lane_heads::STATEMENTS,
+    claim::limited_lanes::STATEMENTS,
+    claim::merge::STATEMENTS,
+    claim::next_due::STATEMENTS,
+    claim::permits::STATEMENTS,
+    settle::STATEMENTS,
+    settle::success::STATEMENTS,
+    flow::batch_counts::STATEMENTS,
+    flow::batches::STATEMENTS,
+    flow::cancel_children::STATEMENTS,
+    flow::edges::STATEMENTS,
+    flow::follow::STATEMENTS,
+    flow::revive::STATEMENTS,
+    control::STATEMENTS,
+    control::dead_letters::STATEMENTS,
+    control::delete::STATEMENTS,
+    signal::STATEMENTS,
+    signal::mailbox::STATEMENTS,
+    signal::waits::STATEMENTS,
+    schedule::STATEMENTS,
+    schedule::fire::STATEMENTS,
+    job_row::STATEMENTS,
+    list::count::STATEMENTS,
+    list::insight::STATEMENTS,
+    list::query::STATEMENTS,
+    archive::STATEMENTS,
+    archive::archived::STATEMENTS,
+    archive::purge::STATEMENTS,
+    job_log::STATEMENTS,
+    cluster::STATEMENTS,
+    cluster::breakers::STATEMENTS,
+    cluster::lease::STATEMENTS,
+    cluster::queues::STATEMENTS,
+    cluster::resources::STATEMENTS,
+    waist::server::STATEMENTS,
+    migrate::STATEMENTS,
 ];
 
 /// Every statement that runs on some migrated database, one after the other.
 pub fn all_statements() -> impl Iterator<Item = &'static Stmt> {
-    let listed = shelf::KEPT.statements().chain(shelf::ARCHIVE.statements());
+    let listed = list::job_index::KEPT.statements().chain(list::job_index::ARCHIVE.statements());
     STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter()).chain(listed)
 }
 
@@ -136,11 +110,8 @@ pub fn statements(dialect: Dialect) -> impl Iterator<Item = &'static Stmt> {
     all_statements().filter(move |stmt| stmt.is_for(dialect))
 }
 
-/// What [`implement_store!`] names.
+/// What [`work!`] names.
 #[doc(hidden)]
 pub mod __private {
-    pub use async_trait::async_trait;
-    pub use ratchet_core as core;
-
-    pub use crate::transact::work;
+    pub use crate::waist::transact::work;
 }

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use ratchet_core::{ErrorKind, StoreError};
 use sha2::{Digest, Sha256};
 
-use crate::conn::Conn;
-use crate::dialect::Dialect;
-use crate::stmt::Stmt;
-use crate::value::Value;
+use crate::waist::conn::Conn;
+use crate::waist::dialect::Dialect;
+use crate::waist::stmt::Stmt;
+use crate::waist::value::Value;
 
 const DOING: &str = "migrating the schema";
 

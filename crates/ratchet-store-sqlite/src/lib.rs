@@ -26,7 +26,7 @@ pub use open::{SqliteOptions, Synchronous};
 pub use ratchet_store_sql::Counts;
 /// The driver, in the version whose connections this crate takes.
 pub use sqlx;
-pub use store::SqliteStore;
+pub use store::{Sqlite, SqliteStore};
 
 /// A connection as `ratchet-store-sql` sees it, for tests of query plans.
 #[doc(hidden)]

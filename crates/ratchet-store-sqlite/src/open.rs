@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::conn::Session;
 use crate::error::store_error;
-use crate::store::SqliteStore;
+use crate::store::{Sqlite, SqliteStore};
 
 /// How a store is opened; from [`SqliteStore::options`].
 #[derive(Debug, Clone)]
@@ -92,6 +92,10 @@ impl SqliteOptions {
     /// [`Unavailable`](ErrorKind::Unavailable) if it cannot be read or written at the moment. The text names the path
     /// and says what to do.
     pub async fn open(self) -> Result<SqliteStore, StoreError> {
+        self.open_backend().await.map(SqliteStore::new)
+    }
+
+    pub(crate) async fn open_backend(self) -> Result<Sqlite, StoreError> {
         self.check_path()?;
         let mut attempt = 1;
         loop {
@@ -108,13 +112,13 @@ impl SqliteOptions {
         }
     }
 
-    async fn open_once(&self) -> Result<SqliteStore, StoreError> {
+    async fn open_once(&self) -> Result<Sqlite, StoreError> {
         if !self.migrate && self.path.exists() {
             self.check_schema().await?;
         }
-        let store = SqliteStore::new(self.connect_options(), self.readers)?;
-        store.prepare(self.migrate).await?;
-        Ok(store)
+        let sqlite = Sqlite::new(self.connect_options(), self.readers)?;
+        sqlite.prepare(self.migrate).await?;
+        Ok(sqlite)
     }
 
     /// Refuses a file that is not Ratchet's before anything in it is changed: the store's own connections turn it to WAL, for

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use ratchet_core::node::{NodeRegistration, NodeVitals};
 use ratchet_core::store::PulseStore;
 use ratchet_core::{NodeId, StoreError, Timestamp};
-use ratchet_store_sql::{Counters, Texts, cluster};
+use ratchet_store_sql::{Counters, Texts, heartbeat};
 use sqlx::SqliteConnection;
 
 use crate::conn::Session;
@@ -30,14 +30,14 @@ impl SqlitePulse {
 #[async_trait]
 impl PulseStore for SqlitePulse {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
-        cluster::beat(&mut self.session(), node, &vitals).await
+        heartbeat::beat(&mut self.session(), node, &vitals).await
     }
 
     async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
-        cluster::database_time(&mut self.session()).await
+        heartbeat::database_time(&mut self.session()).await
     }
 
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {
-        cluster::register(&mut self.session(), node).await
+        heartbeat::register(&mut self.session(), node).await
     }
 }

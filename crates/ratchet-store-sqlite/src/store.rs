@@ -1,14 +1,13 @@
-//! The store: every call of the traits, on the connection where it belongs.
+//! The database: each transaction on the connection where it belongs.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use ratchet_core::store::{MovableClock, PulseStore, Store, WatchGuard};
+use ratchet_core::store::{PulseStore, WatchGuard};
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_pool::StoreThread;
-use ratchet_store_sql::{Counters, Counts, Dialect, Intent, Texts, Transact, Work, migrate, work};
+use ratchet_store_sql::{Backend, Counters, Counts, Dialect, Intent, SqlStore, Texts, Work, migrate, work};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, SqlitePool};
 
@@ -20,8 +19,19 @@ use crate::watch;
 use crate::writer::{Begin, Writer};
 
 /// A store in one SQLite file. Cloning gives another handle to the same store.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), ratchet_core::StoreError> {
+/// use ratchet_store_sqlite::SqliteStore;
+///
+/// let store = SqliteStore::options("/var/lib/app/jobs.db").create(false).migrate(false).open().await?;
+/// # drop(store); Ok(()) }
+/// ```
+pub type SqliteStore = SqlStore<Sqlite>;
+
+/// The database beneath a [`SqliteStore`]: one file and its connections.
 #[derive(Debug, Clone)]
-pub struct SqliteStore {
+pub struct Sqlite {
     inner: Arc<Inner>,
 }
 
@@ -35,26 +45,7 @@ struct Inner {
     counters: Arc<Counters>,
 }
 
-impl SqliteStore {
-    /// Opens the file at `path` with every option at its default: creates it if it is missing and brings the schema up
-    /// to date.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::options(path).open().await
-    }
-
-    /// How to open the file at `path`.
-    ///
-    /// ```no_run
-    /// # async fn example() -> Result<(), ratchet_core::StoreError> {
-    /// use ratchet_store_sqlite::SqliteStore;
-    ///
-    /// let store = SqliteStore::options("/var/lib/app/jobs.db").create(false).migrate(false).open().await?;
-    /// # drop(store); Ok(()) }
-    /// ```
-    pub fn options(path: impl AsRef<Path>) -> SqliteOptions {
-        SqliteOptions::new(path.as_ref())
-    }
-
+impl Sqlite {
     pub(crate) fn new(options: SqliteConnectOptions, readers: u32) -> Result<Self, StoreError> {
         let readers = SqlitePoolOptions::new()
             .max_connections(readers)
@@ -80,11 +71,6 @@ impl SqliteStore {
         self.transact(Intent::Write, work!([], |conn| migrate::check(conn))).await
     }
 
-    /// How much the store has asked of its database since it was opened.
-    pub fn counts(&self) -> Counts {
-        self.inner.counters.read()
-    }
-
     /// Counts the steps of SQLite's virtual machine on the writing connection from now on, for tests of query plans.
     #[doc(hidden)]
     pub async fn count_vm_steps(&self) -> Result<Arc<AtomicU64>, StoreError> {
@@ -98,14 +84,6 @@ impl SqliteStore {
         });
         drop(handle);
         Ok(steps)
-    }
-
-    /// A connection for heartbeats alone.
-    pub(crate) async fn open_heartbeat(&self) -> Result<Box<dyn PulseStore>, StoreError> {
-        let inner = &self.inner;
-        let conn =
-            inner.options.connect().await.map_err(|error| store_error("opening a connection for heartbeats", error))?;
-        Ok(Box::new(SqlitePulse::new(conn, inner.texts.clone(), inner.counters.clone())))
     }
 
     /// Runs work on the writer, on the store's own thread.
@@ -136,9 +114,26 @@ impl Inner {
     }
 }
 
-impl Transact for SqliteStore {
-    fn dialect(&self) -> Dialect {
-        Dialect::Sqlite
+impl Backend for Sqlite {
+    const NAME: &'static str = "sqlite";
+
+    type Address = Path;
+    type Options = SqliteOptions;
+
+    fn options(path: &Path) -> SqliteOptions {
+        SqliteOptions::new(path)
+    }
+
+    async fn open(options: SqliteOptions) -> Result<Self, StoreError> {
+        options.open_backend().await
+    }
+
+    fn texts(&self) -> &Texts {
+        &self.inner.texts
+    }
+
+    fn counts(&self) -> Counts {
+        self.inner.counters.read()
     }
 
     async fn transact<T: Send + 'static>(&self, intent: Intent, work: Work<T>) -> Result<T, StoreError> {
@@ -154,22 +149,15 @@ impl Transact for SqliteStore {
             },
         }
     }
-}
 
-ratchet_store_sql::implement_store!(SqliteStore);
-
-impl Store for SqliteStore {
-    fn name(&self) -> &'static str {
-        "sqlite"
+    async fn open_heartbeat(&self) -> Result<Box<dyn PulseStore>, StoreError> {
+        let inner = &self.inner;
+        let conn =
+            inner.options.connect().await.map_err(|error| store_error("opening a connection for heartbeats", error))?;
+        Ok(Box::new(SqlitePulse::new(conn, inner.texts.clone(), inner.counters.clone())))
     }
 
     fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {
         watch::watch(self.inner.options.clone(), changed)
-    }
-}
-
-impl MovableClock for SqliteStore {
-    fn advance_clock(&self, by: Duration) {
-        self.inner.texts.advance_clock(by);
     }
 }

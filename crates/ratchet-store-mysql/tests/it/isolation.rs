@@ -4,7 +4,7 @@ use ratchet_conformance::scene::Queueing;
 use ratchet_conformance::{Bench, Fixture};
 use ratchet_core::JobState;
 use ratchet_store_mysql::sqlx::{self, AssertSqlSafe};
-use ratchet_store_sql::settle;
+use ratchet_store_sql::calls;
 
 use super::database::TestDatabase;
 
@@ -23,7 +23,7 @@ fn a_completion_sees_who_has_begun_to_wait_for_it_since_its_transaction_began() 
             let second = scene.fire().await;
             assert_eq!(scene.state(second).await, JobState::Waiting);
             let success = [super::success(&scene.running)];
-            settle::settle(&mut ratchet_store_mysql::conn(&mut conn), &success).await.unwrap();
+            calls::settle(&mut ratchet_store_mysql::conn(&mut conn), &success).await.unwrap();
             sqlx::raw_sql("COMMIT").execute(&mut conn).await.unwrap();
             assert_eq!(scene.state(second).await, JobState::Pending, "{isolation}");
         }

@@ -2,7 +2,7 @@ use ratchet_core::insight::LaneRange;
 use ratchet_core::store::{QueueStore as _, ResourceStore as _};
 use ratchet_core::{ClaimRequest, Kind, Pool, QueueName, ResourceLimit};
 use ratchet_store_mysql::sqlx::{self, MySqlConnection, Row as _};
-use ratchet_store_sql::{insight, next_due, turn};
+use ratchet_store_sql::calls;
 
 use super::database::TestDatabase;
 
@@ -54,7 +54,7 @@ async fn reads_at(backlog: usize) -> [i64; 4] {
     let mut conn = database.connect().await;
     sqlx::raw_sql("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").execute(&mut conn).await.unwrap();
     // What was planned before the table was written to is planned as well afterwards.
-    insight::waiting_lanes(&mut ratchet_store_mysql::conn(&mut conn)).await.unwrap();
+    calls::waiting_lanes(&mut ratchet_store_mysql::conn(&mut conn)).await.unwrap();
     turns(&mut conn, &request).await;
     let (claim, turn) = turns(&mut conn, &request).await;
     // As many kinds as make the store look for the lanes that matter first.
@@ -62,20 +62,20 @@ async fn reads_at(backlog: usize) -> [i64; 4] {
     request.pools[0].kinds = kinds.iter().map(|kind| Kind::new(kind).unwrap()).collect();
     let (many_kinds, _) = turns(&mut conn, &request).await;
     let before = reads(&mut conn).await;
-    let lanes = insight::waiting_lanes(&mut ratchet_store_mysql::conn(&mut conn)).await.unwrap();
+    let lanes = calls::waiting_lanes(&mut ratchet_store_mysql::conn(&mut conn)).await.unwrap();
     let ranges: Vec<_> = lanes.iter().map(|lane| LaneRange::of(lane, None)).collect();
-    insight::count_waiting(&mut ratchet_store_mysql::conn(&mut conn), &ranges, 20).await.unwrap();
+    calls::count_waiting(&mut ratchet_store_mysql::conn(&mut conn), &ranges, 20).await.unwrap();
     [claim, turn, many_kinds, reads(&mut conn).await - before]
 }
 
 async fn turns(conn: &mut MySqlConnection, request: &ClaimRequest) -> (i64, i64) {
     sqlx::raw_sql("BEGIN").execute(&mut *conn).await.unwrap();
     let before = reads(conn).await;
-    let first = turn::turn(&mut ratchet_store_mysql::conn(conn), &[], Some(request)).await.unwrap();
+    let first = calls::turn(&mut ratchet_store_mysql::conn(conn), &[], Some(request)).await.unwrap();
     assert_eq!(first.claimed.len(), 50);
     let between = reads(conn).await;
     let settlements: Vec<_> = first.claimed.iter().map(super::success).collect();
-    let second = turn::turn(&mut ratchet_store_mysql::conn(conn), &settlements, Some(request)).await.unwrap();
+    let second = calls::turn(&mut ratchet_store_mysql::conn(conn), &settlements, Some(request)).await.unwrap();
     assert_eq!((second.settled.len(), second.claimed.len()), (50, 50));
     let after = reads(conn).await;
     sqlx::raw_sql("ROLLBACK").execute(&mut *conn).await.unwrap();
@@ -113,16 +113,16 @@ async fn reads_at_deferred(count: usize) -> [i64; 3] {
     let mut conn = database.connect().await;
     sqlx::raw_sql("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").execute(&mut conn).await.unwrap();
     let before = reads(&mut conn).await;
-    let turn = turn::turn(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
+    let turn = calls::turn(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
     assert!(turn.claimed.is_empty());
     let between = reads(&mut conn).await;
-    next_due::next_due(&mut ratchet_store_mysql::conn(&mut conn), &request).await.unwrap().expect("one is next");
+    calls::next_due(&mut ratchet_store_mysql::conn(&mut conn), &request).await.unwrap().expect("one is next");
     let after = reads(&mut conn).await;
     let due = "UPDATE scheduler_job_queue SET deferred_until = TIMESTAMP'2001-01-01 00:00:00.000000' \
                WHERE deferred ORDER BY job_id LIMIT 10";
     sqlx::raw_sql(due).execute(&mut conn).await.unwrap();
     let promoting = reads(&mut conn).await;
-    turn::turn(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
+    calls::turn(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
     [between - before, after - between, reads(&mut conn).await - promoting]
 }
 

@@ -20,7 +20,7 @@ struct Notifications {
 impl Transport for Notifications {
     async fn connect(&self) -> Arc<dyn ClusterCoordinator> {
         let store = PostgresStore::connect(&self.proxy.url()).await.unwrap();
-        store.until_heard().await;
+        store.backend().until_heard().await;
         store.coordinator().unwrap()
     }
 
@@ -56,7 +56,7 @@ ratchet_conformance::coordinator_suite!(fresh);
 async fn what_was_said_before_a_flush_is_heard_though_the_store_is_gone() {
     let database = TestDatabase::fresh().await;
     let listening = PostgresStore::connect(&database.url()).await.unwrap();
-    listening.until_heard().await;
+    listening.backend().until_heard().await;
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let own = NodeId(uuid::Uuid::new_v4());
     let tell = move |hint: &Hint| told.send(hint.origin).unwrap();

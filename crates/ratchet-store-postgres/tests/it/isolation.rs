@@ -6,7 +6,7 @@ use ratchet_core::store::{JobStore as _, SubmitUnit, TurnStore as _};
 use ratchet_core::{ErrorKind, JobState};
 use ratchet_store_postgres::PostgresStore;
 use ratchet_store_postgres::sqlx::{self, AssertSqlSafe};
-use ratchet_store_sql::settle;
+use ratchet_store_sql::calls;
 
 use super::database::TestDatabase;
 
@@ -50,7 +50,7 @@ fn a_completion_that_cannot_see_who_waits_for_it_is_refused() {
                 second = Some(scene.fire().await);
             }
             let success = [super::success(&scene.running)];
-            let settled = settle::settle(&mut ratchet_store_postgres::conn(&mut conn), &success).await;
+            let settled = calls::settle(&mut ratchet_store_postgres::conn(&mut conn), &success).await;
             match settled {
                 Ok(_) => assert!(sees, "{isolation}"),
                 Err(error) => {

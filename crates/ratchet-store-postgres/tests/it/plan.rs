@@ -3,7 +3,7 @@ use ratchet_core::store::{QueueStore as _, ResourceStore as _};
 use ratchet_core::{ClaimRequest, Pool, QueueName, ResourceLimit};
 use ratchet_store_postgres::PostgresStore;
 use ratchet_store_postgres::sqlx::{self, PgConnection};
-use ratchet_store_sql::{insight, turn};
+use ratchet_store_sql::calls;
 
 use super::database::TestDatabase;
 
@@ -81,16 +81,16 @@ async fn blocks_at(backlog: usize, statistics: Statistics) -> [i64; 3] {
 async fn turns(conn: &mut PgConnection, request: &ClaimRequest) -> [i64; 3] {
     sqlx::raw_sql("BEGIN").execute(&mut *conn).await.unwrap();
     let before = blocks(conn).await;
-    let first = turn::turn(&mut ratchet_store_postgres::conn(conn), &[], Some(request)).await.unwrap();
+    let first = calls::turn(&mut ratchet_store_postgres::conn(conn), &[], Some(request)).await.unwrap();
     assert_eq!(first.claimed.len(), 50);
     let between = blocks(conn).await;
     let settlements: Vec<_> = first.claimed.iter().map(super::success).collect();
-    let second = turn::turn(&mut ratchet_store_postgres::conn(conn), &settlements, Some(request)).await.unwrap();
+    let second = calls::turn(&mut ratchet_store_postgres::conn(conn), &settlements, Some(request)).await.unwrap();
     assert_eq!((second.settled.len(), second.claimed.len()), (50, 50));
     let after = blocks(conn).await;
-    let lanes = insight::waiting_lanes(&mut ratchet_store_postgres::conn(conn)).await.unwrap();
+    let lanes = calls::waiting_lanes(&mut ratchet_store_postgres::conn(conn)).await.unwrap();
     let ranges: Vec<_> = lanes.iter().map(|lane| LaneRange::of(lane, None)).collect();
-    insight::count_waiting(&mut ratchet_store_postgres::conn(conn), &ranges, 20).await.unwrap();
+    calls::count_waiting(&mut ratchet_store_postgres::conn(conn), &ranges, 20).await.unwrap();
     let looked = blocks(conn).await;
     sqlx::raw_sql("ROLLBACK").execute(&mut *conn).await.unwrap();
     [between - before, after - between, looked - after]

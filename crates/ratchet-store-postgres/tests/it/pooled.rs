@@ -23,7 +23,7 @@ fn without_a_way_around_the_pooler_nobody_listens() {
         let deaf = PostgresStore::options(&url).pooled(true).connect().await.unwrap();
         assert!(deaf.coordinator().is_none());
         let hearing = PostgresStore::options(&url).pooled(true).listen_url(database.url()).connect().await.unwrap();
-        hearing.until_heard().await;
+        hearing.backend().until_heard().await;
         assert!(hearing.coordinator().is_some());
     });
 }

@@ -9,7 +9,7 @@ use ratchet_core::store::{JobStore as _, ResourceStore as _, SubmitUnit, TurnSto
 use ratchet_core::{Change, Due, ErrorReport, NodeId, ResourceLimit, ResourceName, StoreError};
 use ratchet_store_postgres::PostgresStore;
 use ratchet_store_postgres::sqlx;
-use ratchet_store_sql::{Conn, Row, Texts, Value, turn};
+use ratchet_store_sql::{Conn, Row, Texts, Value, calls};
 
 use super::database::TestDatabase;
 
@@ -53,7 +53,7 @@ fn a_job_that_was_put_off_since_the_look_is_not_taken() {
         let mut conn = database.connect().await;
         let inner = ratchet_store_postgres::conn(&mut conn);
         let mut conn = Overtaken { inner, by: Some((store.clone(), quick)) };
-        let turn = turn::turn(&mut conn, &[], Some(&super::request(slow, &["work"], 10))).await.unwrap();
+        let turn = calls::turn(&mut conn, &[], Some(&super::request(slow, &["work"], 10))).await.unwrap();
         assert!(conn.by.is_none(), "the other node was quicker");
         assert_eq!(turn.claimed, [], "its next attempt is due in an hour");
     });

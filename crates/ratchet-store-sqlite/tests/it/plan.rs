@@ -41,7 +41,7 @@ async fn steps_at(backlog: usize) -> (u64, u64) {
     fill(dir.path(), backlog).await;
     let mut request = super::request(node, &["work"], 50);
     request.pools.push(ratchet_core::Pool { queue: QueueName::new("stopped").unwrap(), ..request.pools[0].clone() });
-    let steps = store.count_vm_steps().await.unwrap();
+    let steps = store.backend().count_vm_steps().await.unwrap();
     let first = store.turn(&[], Some(&request)).await.unwrap();
     assert_eq!(first.claimed.len(), 50);
     let claim = steps.swap(0, Ordering::Relaxed);

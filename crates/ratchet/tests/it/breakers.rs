@@ -81,7 +81,7 @@ async fn a_hundred_thousand_jobs_of_a_failing_service_cost_nothing_and_lose_no_a
     // While it is open others run as if nobody else waited: none of the many is read, claimed or put off.
     let (calls, claimed) = (payments.0.calls.load(Ordering::SeqCst), ratchet.stats().claimed);
     assert!(calls <= SLOTS + 3, "{calls} calls by {SLOTS} slots");
-    let steps = store.count_vm_steps().await.unwrap();
+    let steps = store.backend().count_vm_steps().await.unwrap();
     let handle = ratchet.enqueue(other(7)).submit().await.unwrap();
     assert_eq!(handle.result().await.unwrap(), 7);
     let taken = steps.load(Ordering::Relaxed);

@@ -1,0 +1,330 @@
+//! Moving ended jobs to the archive.
+
+mod archive_store;
+pub(crate) mod archived;
+pub(crate) mod attempts;
+pub(crate) mod purge;
+
+use std::collections::{BTreeMap, HashSet};
+
+use jiff::Timestamp;
+use ratchet_core::retention::ARCHIVED_ATTEMPTS_MAX;
+use ratchet_core::store::{ArchiveRequest, Archived};
+use ratchet_core::{AttemptRecord, Flow, JobId, StoreError, clock};
+
+use crate::cluster::database_time;
+use crate::control::delete::{self, EndedRow, ended_row};
+use crate::job_row::json_of;
+use crate::list::ended_index::{asked, entries, meant};
+use crate::list::query::attempt_of;
+use crate::signal::waits;
+use crate::waist::conn::Conn;
+use crate::waist::stmt::Stmt;
+use crate::waist::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[CANDIDATES, NAMED, HOLD, NEEDED, LIVE_PARENTS, OPEN_BATCHES, MAY_BE_RETRIED, LAST_ATTEMPTS, COPY, TAG_ARCHIVED];
+
+/// Moves some ended jobs to the archive.
+///
+/// Reads without locks first, so that a look that finds nothing to do writes nothing; then holds those that may go, passing by
+/// what others hold, and judges what hangs on them.
+pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Archived, StoreError> {
+    if !request.state.is_terminal() || request.limit == 0 {
+        return Ok(Archived { last: request.after, ..Archived::default() });
+    }
+    let now = database_time(conn).await?;
+    let cutoff = clock::earlier(now, request.age);
+    let looked_at = candidates(conn, request, cutoff).await?;
+    let in_order = request.only.is_none();
+    let last = looked_at.last().map(|job| job.id).filter(|_| in_order).or(request.after);
+    let more = in_order && looked_at.len() == request.limit;
+    let old = looked_at.into_iter().filter(|job| job.terminated_at.is_some_and(|at| at <= cutoff)).collect();
+    let go = free_to_go(conn, old, request, cutoff).await?;
+    if !go.is_empty() {
+        copy(conn, &go, now).await?;
+        delete::leave(conn, &go).await?;
+    }
+    Ok(Archived { moved: go.len() as u64, last, more })
+}
+
+// Ids tell when jobs were made, so the index that lists ended jobs finds the old ones too.
+const CANDIDATES: Stmt = Stmt::shared(
+    "looking for jobs to archive",
+    concat!(
+        "SELECT ",
+        ended_row!(),
+        " FROM scheduler_job WHERE terminal_status = ? AND job_id < ? AND job_id >= ? ORDER BY job_id LIMIT ?"
+    ),
+)
+.postgres(concat!(
+    asked!("text"),
+    "SELECT ",
+    ended_row!(),
+    " FROM ",
+    entries!(ended_row!(), "scheduler_job", "terminal_status", "ASC", "LIMIT ?"),
+    " t WHERE ",
+    meant!("t"),
+    " ORDER BY job_id"
+))
+// The order by primary key tempts it to read all jobs.
+.mysql(concat!(
+    "SELECT ",
+    ended_row!(),
+    " FROM scheduler_job FORCE INDEX (idx_job_terminal) WHERE terminal_status = ? AND job_id < ? AND job_id >= ? \
+     ORDER BY job_id LIMIT ?"
+));
+
+const NAMED: Stmt = Stmt::shared(
+    "looking at jobs to archive",
+    concat!(
+        "SELECT ",
+        ended_row!(),
+        " FROM scheduler_job /*by_id*/ WHERE terminal_status = ? AND job_id < ? AND job_id /*any*/"
+    ),
+);
+
+async fn candidates(
+    conn: &mut dyn Conn,
+    request: &ArchiveRequest,
+    cutoff: Timestamp,
+) -> Result<Vec<EndedRow>, StoreError> {
+    let below = JobId::floor(cutoff);
+    let rows = if let Some(only) = &request.only {
+        conn.rows_in(&NAMED, &[request.state.into(), below.into()], only).await?
+    } else {
+        let since = request.after.map_or(JobId(uuid::Uuid::nil()), JobId::following);
+        let values = vec![request.state.into(), below.into(), since.into(), Value::count(request.limit)];
+        conn.rows(&CANDIDATES, values).await?
+    };
+    rows.iter().map(EndedRow::of).collect()
+}
+
+// Whoever brings a job back to life holds its row. What was brought back since it was looked at is not there any more.
+const HOLD: Stmt = Stmt::shared(
+    "holding jobs to archive",
+    "SELECT job_id FROM scheduler_job /*by_id*/ WHERE terminal_status = ? AND terminated_at <= ? AND job_id /*any*/ \
+     ORDER BY job_id /*skip_locked*/",
+);
+
+const NEEDED: Stmt = Stmt::shared(
+    "looking for live jobs that depend on others",
+    "SELECT e.parent_job_id AS job_id FROM scheduler_workflow_condition e \
+     JOIN scheduler_job_queue q ON q.job_id = e.child_job_id WHERE e.parent_job_id /*any*/",
+);
+
+const LIVE_PARENTS: Stmt =
+    Stmt::shared("looking for batches that are live", "SELECT job_id FROM scheduler_job_queue WHERE job_id /*any*/");
+
+const OPEN_BATCHES: Stmt = Stmt::shared(
+    "looking for batches with children to come",
+    "SELECT batch_id AS job_id FROM scheduler_batch WHERE (canceling = /*yes*/ \
+     OR completed_items + failed_items + canceled_items < total_items) AND batch_id /*any*/",
+);
+
+const MAY_BE_RETRIED: Stmt = Stmt::shared(
+    "looking for jobs whose retry brings others back",
+    "SELECT job_id FROM scheduler_job /*by_id*/ \
+     WHERE (terminal_status IS NULL OR terminal_status = /*state:failed*/) AND job_id /*any*/",
+);
+
+/// Holds these jobs and leaves out those that others hold, that live again, that a retry can bring back, or that something
+/// live hangs on.
+async fn free_to_go(
+    conn: &mut dyn Conn,
+    old: Vec<EndedRow>,
+    request: &ArchiveRequest,
+    cutoff: Timestamp,
+) -> Result<Vec<EndedRow>, StoreError> {
+    let ids: Vec<JobId> = old.iter().map(|job| job.id).collect();
+    let held = found(conn, &HOLD, &[request.state.into(), cutoff.into()], &ids).await?;
+    let those = |flag: Flow| move |job: &&EndedRow| job.flow.has(flag);
+    let with = |flag: Flow| old.iter().filter(those(flag)).map(|job| job.id).collect::<Vec<_>>();
+    let needed = found(conn, &NEEDED, &[], &with(Flow::DEPENDANTS)).await?;
+    let open = found(conn, &OPEN_BATCHES, &[], &with(Flow::BATCH)).await?;
+    let mut causes: Vec<JobId> = old.iter().filter_map(|job| job.canceled_because).collect();
+    causes.sort_unstable();
+    causes.dedup();
+    let revivers = found(conn, &MAY_BE_RETRIED, &[], &causes).await?;
+    let mut parents: Vec<JobId> = old.iter().filter(those(Flow::BATCH_CHILD)).filter_map(|job| job.parent).collect();
+    parents.sort_unstable();
+    parents.dedup();
+    let live = found(conn, &LIVE_PARENTS, &[], &parents).await?;
+    let stays = |job: &EndedRow| {
+        let parent = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD));
+        !held.contains(&job.id)
+            || needed.contains(&job.id)
+            || open.contains(&job.id)
+            || job.canceled_because.is_some_and(|cause| revivers.contains(&cause))
+            || parent.is_some_and(|parent| live.contains(&parent))
+    };
+    Ok(old.into_iter().filter(|job| !stays(job)).collect())
+}
+
+async fn found(
+    conn: &mut dyn Conn,
+    stmt: &Stmt,
+    before: &[Value],
+    ids: &[JobId],
+) -> Result<HashSet<JobId>, StoreError> {
+    let rows = conn.rows_in(stmt, before, ids).await?;
+    rows.iter().map(|row| row.fields().job_id("job_id")).collect()
+}
+
+const LAST_ATTEMPTS: Stmt = Stmt::shared(
+    "reading the last attempts of jobs",
+    "SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class, \
+     error_message FROM (SELECT e.*, ROW_NUMBER() OVER (PARTITION BY e.job_id ORDER BY e.version DESC) AS place \
+     FROM scheduler_job_execution e WHERE e.job_id /*any*/) r WHERE place <= 50 ORDER BY job_id, version",
+);
+const _: () = assert!(ARCHIVED_ATTEMPTS_MAX == 50, "LAST_ATTEMPTS says how many");
+
+macro_rules! copied {
+    ($of:literal) => {
+        concat!(
+            $of,
+            "job_id, ",
+            $of,
+            "kind, ",
+            $of,
+            "queue, ",
+            $of,
+            "job_type, ",
+            $of,
+            "priority, ",
+            $of,
+            "payload, ",
+            $of,
+            "params, ",
+            $of,
+            "tags, ",
+            $of,
+            "max_retries, ",
+            $of,
+            "backoff_policy, ",
+            $of,
+            "backoff_param_us, ",
+            $of,
+            "timeout_us, ",
+            $of,
+            "resource_name, ",
+            $of,
+            "caller_principal, ",
+            $of,
+            "idempotency_key, ",
+            $of,
+            "business_key, ",
+            $of,
+            "on_success, ",
+            $of,
+            "on_failure, ",
+            $of,
+            "origin, ",
+            $of,
+            "created_at, ",
+            $of,
+            "version, ",
+            $of,
+            "depends_on, ",
+            $of,
+            "superseded_by, ",
+            $of,
+            "terminal_status, ",
+            $of,
+            "terminal_error, ",
+            $of,
+            "total_attempts, ",
+            $of,
+            "crash_count, ",
+            $of,
+            "scheduled_time, ",
+            $of,
+            "terminated_at, ",
+            $of,
+            "execution_start_time, ",
+            $of,
+            "execution_end_time, ",
+            $of,
+            "execution_duration_us, ",
+            $of,
+            "queue_wait_us, ",
+            $of,
+            "job_result, ",
+            $of,
+            "flow, ",
+            $of,
+            "workflow_id, ",
+            $of,
+            "step_name, ",
+            $of,
+            "release_delay_us, ",
+            $of,
+            "canceled_because"
+        )
+    };
+}
+
+const COPY: Stmt = Stmt::shared(
+    "copying jobs to the archive",
+    concat!(
+        "WITH v (job_id, attempts, signal_wait, archived_at) AS (/*rows:id json json time*/) \
+         INSERT INTO scheduler_job_archive (",
+        copied!(""),
+        ", attempts, signal_wait, archived_at) SELECT ",
+        copied!("j."),
+        ", v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id"
+    ),
+)
+// Nobody waits for the disk because of it: should the server die before it is there, the jobs are still where they were,
+// and go to the archive another time. The setting ends with the transaction.
+.postgres(concat!(
+    "WITH v (job_id, attempts, signal_wait, archived_at) AS (/*rows:id json json time*/) \
+     INSERT INTO scheduler_job_archive (",
+    copied!(""),
+    ", attempts, signal_wait, archived_at) SELECT ",
+    copied!("j."),
+    ", v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id \
+     WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
+))
+.mysql(concat!(
+    "INSERT INTO scheduler_job_archive (",
+    copied!(""),
+    ", attempts, signal_wait, archived_at) SELECT ",
+    copied!("j."),
+    ", v.attempts, v.signal_wait, v.archived_at FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS attempts, \
+     ? AS signal_wait, ? AS archived_at/*end*/) v \
+     STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id"
+));
+
+const TAG_ARCHIVED: Stmt =
+    Stmt::shared("tagging archived jobs", "INSERT INTO scheduler_job_archive_tag (tag, job_id) /*rows:text id*/");
+
+/// Writes jobs to the archive, with their last attempts, their signals and their tags.
+async fn copy(conn: &mut dyn Conn, go: &[EndedRow], now: Timestamp) -> Result<(), StoreError> {
+    let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
+    let mut attempts: BTreeMap<JobId, Vec<AttemptRecord>> = BTreeMap::new();
+    for row in conn.rows_in(&LAST_ATTEMPTS, &[], &ids).await? {
+        let attempt = attempt_of(&row)?;
+        attempts.entry(attempt.job_id).or_default().push(attempt);
+    }
+    let signals = waits::read(conn, &delete::awaited(go)).await?;
+    let mut rows = Vec::with_capacity(go.len());
+    for job in go {
+        let attempts = attempts.get(&job.id).map_or(Ok(Value::Json(None)), |all| attempts::write(all))?;
+        let signal = signals.get(&job.id).map_or(Ok(Value::Json(None)), json_of)?;
+        rows.push((job.id, attempts, signal));
+    }
+    // MariaDB cuts a text in a UNION at 65,535 bytes: what is longer is copied alone.
+    let is_long = |value: &Value| value.bytes() > usize::from(u16::MAX);
+    let (long, others): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|(_, attempts, signal)| is_long(attempts) || is_long(signal));
+    let bind = |(id, attempts, signal): &(JobId, Value, Value), values: &mut Vec<Value>| {
+        values.extend([(*id).into(), attempts.clone(), signal.clone(), now.into()]);
+    };
+    conn.run_each(&COPY, &others, bind).await?;
+    for one in long {
+        conn.run_each(&COPY, &[one], bind).await?;
+    }
+    conn.run_each(&TAG_ARCHIVED, &delete::tags(go), delete::bind_tag).await?;
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Taking ended jobs away: to the archive, or for good.
+
+use jiff::Timestamp;
+use ratchet_core::{Flow, JobId, Settled, Settlement, StoreError, Tag};
+
+use crate::job_log;
+use crate::waist::conn::Conn;
+use crate::waist::dialect::Dialect;
+use crate::waist::row::Row;
+use crate::waist::stmt::Stmt;
+use crate::waist::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] = &[
+    LEAVE_TAGS,
+    LEAVE_PARENTS,
+    LEAVE_ATTEMPTS,
+    LEAVE_ALERTS,
+    LEAVE_WAITS,
+    LEAVE_BATCHES,
+    LEAVE,
+    LOOSE_EDGES_FROM,
+    LOOSE_EDGES_TO,
+    LEAVE_EDGES,
+    UNTIED,
+    KEEP,
+    STILL_THERE,
+];
+
+/// The columns that [`EndedRow`] reads.
+macro_rules! ended_row {
+    () => {
+        "job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because"
+    };
+}
+pub(crate) use ended_row;
+
+/// An ended job, as far as it has to be known to take it away.
+pub(crate) struct EndedRow {
+    pub(crate) id: JobId,
+    pub(crate) terminated_at: Option<Timestamp>,
+    pub(crate) flow: Flow,
+    pub(crate) parent: Option<JobId>,
+    in_workflow: bool,
+    tags: Vec<Tag>,
+    pub(crate) canceled_because: Option<JobId>,
+}
+
+impl EndedRow {
+    pub(crate) fn of(row: &Row) -> Result<Self, StoreError> {
+        let mut fields = row.fields();
+        Ok(Self {
+            id: fields.job_id("job_id")?,
+            terminated_at: fields.opt_time("terminated_at")?,
+            flow: fields.flow("flow")?,
+            parent: fields.opt_job_id("depends_on")?,
+            in_workflow: fields.opt_job_id("workflow_id")?.is_some(),
+            tags: fields.opt_parsed("tags", serde_json::from_str)?.unwrap_or_default(),
+            canceled_because: fields.opt_job_id("canceled_because")?,
+        })
+    }
+}
+
+/// Those that waited for a signal.
+pub(crate) fn awaited(go: &[EndedRow]) -> Vec<JobId> {
+    let awaited = |job: &&EndedRow| job.flow.has(Flow::SIGNAL) || job.flow.has(Flow::SIGNALED);
+    go.iter().filter(awaited).map(|job| job.id).collect()
+}
+
+/// Their tags.
+pub(crate) fn tags(go: &[EndedRow]) -> Vec<(&Tag, JobId)> {
+    go.iter().flat_map(|job| job.tags.iter().map(|tag| (tag, job.id))).collect()
+}
+
+pub(crate) fn bind_tag((tag, id): &(&Tag, JobId), values: &mut Vec<Value>) {
+    values.extend([tag.as_str().into(), (*id).into()]);
+}
+
+// MariaDB finds no rows by an index through a list of pairs.
+const LEAVE_TAGS: Stmt = Stmt::shared(
+    "taking the tags of jobs away",
+    "DELETE FROM scheduler_job_tag WHERE (tag, job_id) IN (/*rows:text id*/)",
+)
+.mysql(
+    "DELETE t FROM (/*union*/SELECT CAST(? AS BINARY) AS tag, CAST(? AS BINARY(16)) AS job_id/*end*/) v \
+     STRAIGHT_JOIN scheduler_job_tag t FORCE INDEX (PRIMARY) ON t.tag = v.tag AND t.job_id = v.job_id",
+);
+
+const LEAVE_PARENTS: Stmt = Stmt::only_mysql(
+    "taking jobs from the children of others",
+    "DELETE c FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS parent_id, CAST(? AS BINARY(16)) AS job_id/*end*/) v \
+     STRAIGHT_JOIN scheduler_job_child c FORCE INDEX (PRIMARY) ON c.parent_id = v.parent_id AND c.job_id = v.job_id",
+);
+
+const LEAVE_ATTEMPTS: Stmt =
+    Stmt::shared("taking the attempts of jobs away", "DELETE FROM scheduler_job_execution WHERE job_id /*any*/");
+
+const LEAVE_ALERTS: Stmt =
+    Stmt::shared("taking the alerts of jobs away", "DELETE FROM scheduler_dlq_alert WHERE job_id /*any*/");
+
+const LEAVE_WAITS: Stmt =
+    Stmt::shared("taking the waits of jobs away", "DELETE FROM scheduler_signal_wait WHERE job_id /*any*/");
+
+const LEAVE_BATCHES: Stmt =
+    Stmt::shared("taking the rows of batches away", "DELETE FROM scheduler_batch WHERE batch_id /*any*/");
+
+const LEAVE: Stmt = Stmt::shared("taking jobs away", "DELETE FROM scheduler_job WHERE job_id /*any*/");
+
+/// Deletes ended jobs and what was only about them; not their logs.
+pub(crate) async fn leave(conn: &mut dyn Conn, go: &[EndedRow]) -> Result<(), StoreError> {
+    let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
+    conn.run_in(&LEAVE_ATTEMPTS, &[], &ids).await?;
+    conn.run_in(&LEAVE_ALERTS, &[], &ids).await?;
+    conn.run_in(&LEAVE_WAITS, &[], &awaited(go)).await?;
+    conn.run_each(&LEAVE_TAGS, &tags(go), bind_tag).await?;
+    let batches: Vec<JobId> = go.iter().filter(|job| job.flow.has(Flow::BATCH)).map(|job| job.id).collect();
+    conn.run_in(&LEAVE_BATCHES, &[], &batches).await?;
+    if conn.texts().dialect() == Dialect::Mysql {
+        let children: Vec<(JobId, JobId)> = go.iter().filter_map(|job| Some((job.parent?, job.id))).collect();
+        conn.run_each(&LEAVE_PARENTS, &children, bind_pair).await?;
+    }
+    conn.run_in(&LEAVE, &[], &ids).await?;
+    let tied: Vec<JobId> = go.iter().filter(|job| job.in_workflow || !job.flow.is_none()).map(|job| job.id).collect();
+    leave_edges(conn, &tied).await
+}
+
+fn bind_pair((one, other): &(JobId, JobId), values: &mut Vec<Value>) {
+    values.extend([(*one).into(), (*other).into()]);
+}
+
+// Read before they are deleted: in a delete MySQL would lock what it looks at.
+const LOOSE_EDGES_FROM: Stmt = Stmt::shared(
+    "looking for edges from archived jobs to archived jobs",
+    "SELECT e.parent_job_id AS parent_job_id, e.child_job_id AS child_job_id FROM scheduler_workflow_condition e \
+     LEFT JOIN scheduler_job j ON j.job_id = e.child_job_id WHERE j.job_id IS NULL AND e.parent_job_id /*any*/",
+);
+
+const LOOSE_EDGES_TO: Stmt = Stmt::shared(
+    "looking for edges to archived jobs from archived jobs",
+    "SELECT e.parent_job_id AS parent_job_id, e.child_job_id AS child_job_id FROM scheduler_workflow_condition e \
+     LEFT JOIN scheduler_job j ON j.job_id = e.parent_job_id WHERE j.job_id IS NULL AND e.child_job_id /*any*/",
+);
+
+const LEAVE_EDGES: Stmt = Stmt::shared(
+    "taking edges between archived jobs away",
+    "DELETE FROM scheduler_workflow_condition WHERE (parent_job_id, child_job_id) IN (/*rows:id id*/)",
+)
+.mysql(
+    "DELETE e FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS parent_job_id, CAST(? AS BINARY(16)) AS child_job_id\
+     /*end*/) v STRAIGHT_JOIN scheduler_workflow_condition e FORCE INDEX (PRIMARY) \
+     ON e.parent_job_id = v.parent_job_id AND e.child_job_id = v.child_job_id",
+);
+
+/// Edges are kept while one of their ends is not archived: it may be retried, and then needs its input.
+async fn leave_edges(conn: &mut dyn Conn, ids: &[JobId]) -> Result<(), StoreError> {
+    let mut loose = Vec::new();
+    for stmt in [&LOOSE_EDGES_FROM, &LOOSE_EDGES_TO] {
+        for row in conn.rows_in(stmt, &[], ids).await? {
+            let mut fields = row.fields();
+            loose.push((fields.job_id("parent_job_id")?, fields.job_id("child_job_id")?));
+        }
+    }
+    loose.sort_unstable();
+    loose.dedup();
+    conn.run_each(&LEAVE_EDGES, &loose, bind_pair).await?;
+    Ok(())
+}
+
+const _: () = assert!(Flow::KEPT.bits() == 256, "the statements below spell the flag");
+
+const KEEP: Stmt = Stmt::shared(
+    "keeping a job for who waits for it",
+    "UPDATE scheduler_job SET flow = flow | 256 WHERE job_id = ? AND terminal_status IS NULL AND flow & 256 = 0",
+);
+
+/// Somebody waits for the end of a job: `discard` leaves it.
+///
+/// In the cold row, which nobody else writes while the job lives: whoever claims it does not notice.
+pub(crate) async fn keep(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {
+    conn.run(&KEEP, vec![id.into()]).await?;
+    Ok(())
+}
+
+const UNTIED: Stmt = Stmt::shared(
+    "looking for jobs that nothing hangs on",
+    concat!(
+        "SELECT ",
+        ended_row!(),
+        " FROM scheduler_job /*by_id*/ WHERE flow = 0 AND workflow_id IS NULL AND job_id /*any*/ ORDER BY job_id"
+    ),
+);
+
+/// Deletes jobs whose success was just written and which nobody wants to keep.
+pub(crate) async fn discard(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+    settled: &[Settled],
+) -> Result<(), StoreError> {
+    let goes = |(settlement, settled): &(&Settlement, &Settled)| **settled == Settled::Applied && settlement.deletes();
+    let mut ids: Vec<JobId> =
+        settlements.iter().zip(settled).filter(goes).map(|(settlement, _)| settlement.fence.job_id).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    ids.sort_unstable();
+    let rows = conn.rows_in(&UNTIED, &[], &ids).await?;
+    let go = rows.iter().map(EndedRow::of).collect::<Result<Vec<_>, _>>()?;
+    leave(conn, &go).await?;
+    let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
+    job_log::delete_all(conn, &ids).await
+}
+
+const STILL_THERE: Stmt =
+    Stmt::shared("looking for jobs that are gone", "SELECT job_id FROM scheduler_job /*by_id*/ WHERE job_id /*any*/");
+
+/// Which of these jobs are gone. A live one is never deleted, so they have ended.
+pub(crate) async fn gone(conn: &mut dyn Conn, mut ids: Vec<JobId>) -> Result<Vec<JobId>, StoreError> {
+    for row in conn.rows_in(&STILL_THERE, &[], &ids).await? {
+        let there = row.fields().job_id("job_id")?;
+        ids.retain(|id| *id != there);
+    }
+    Ok(ids)
+}

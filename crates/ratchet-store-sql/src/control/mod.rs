@@ -1,0 +1,387 @@
+//! What a person may ask for.
+
+mod control_store;
+pub(crate) mod delete;
+pub(crate) mod dead_letters;
+
+use ratchet_core::flow::{End, Waiting, retry_event};
+use ratchet_core::record::Timing;
+use ratchet_core::recurring::leaves_its_place;
+use ratchet_core::store::{Replacement, Transitioned};
+use ratchet_core::transition::{self, Place};
+use ratchet_core::{
+    AttemptRecord, AttemptStatus, ErrorKind, Event, Flow, Followed, JobId, JobRecord, JobState, NewJob, StoreError,
+    Timestamp, clock,
+};
+
+use crate::cluster::database_time;
+use crate::flow::batch_counts::{self, Tallies};
+use crate::flow::batches;
+use crate::flow::edges;
+use crate::flow::follow::follow;
+use crate::flow::revive::revive;
+use crate::flow::undecidable::untold;
+use crate::job_log;
+use crate::job_row::{find_by_business_key, find_by_idempotency_key, find_one};
+use crate::settle::{Finished, finish, record_attempts};
+use crate::signal::waits;
+use crate::submit;
+use crate::waist::conn::Conn;
+use crate::waist::dialect::Dialect;
+use crate::waist::stmt::Stmt;
+use crate::waist::value::{Value, micros};
+
+pub(crate) const STATEMENTS: &[Stmt] = &[
+    LOCK_QUEUED,
+    LOCK_JOB,
+    MOVE,
+    RELEASE,
+    REOPEN,
+    BEGIN_AGAIN,
+    QUEUE_AGAIN,
+    CLOSE_AGAIN,
+    LEAVE_QUEUE_AGAIN,
+    SUPERSEDE,
+    DELETE_CHILD,
+    DELETE_JOB,
+    DELETE_TAGS,
+    DELETE_ATTEMPTS,
+    DELETE_ALERTS,
+];
+
+/// Ends a live job.
+pub(crate) async fn cancel(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+    batches::lock_first(conn, id).await?;
+    let Some(step) = Step::of(conn, id, Event::Cancel).await? else { return Ok(None) };
+    let followed = end(conn, &step).await?;
+    step.done(conn, followed).await
+}
+
+/// Suspends a job.
+pub(crate) async fn pause(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+    let Some(step) = Step::of(conn, id, Event::Pause).await? else { return Ok(None) };
+    if step.from.state().is_terminal() {
+        // The cold row keeps its end, so that a resume finds it as it was; only its state goes.
+        conn.run(&REOPEN, vec![id.into()]).await?;
+        queue_again(conn, &step, Some(step.job.scheduled_time)).await?;
+    } else {
+        step.write(conn).await?;
+    }
+    step.done(conn, Vec::new()).await
+}
+
+/// Lets a paused job go on from where it was.
+pub(crate) async fn resume(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+    let Some(step) = Step::of(conn, id, Event::Resume).await? else { return Ok(None) };
+    if step.to.state().is_terminal() {
+        conn.run(&CLOSE_AGAIN, vec![step.to.state().into(), Value::count(step.job.version + 1), id.into()]).await?;
+        conn.run(&LEAVE_QUEUE_AGAIN, vec![id.into()]).await?;
+    } else {
+        step.write(conn).await?;
+    }
+    step.done(conn, Vec::new()).await
+}
+
+/// Gives a failed job a new life.
+pub(crate) async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+    let Some(mut step) = Step::of(conn, id, Event::Retry).await? else { return Ok(None) };
+    if let Some(problem) = untold(conn, [&step.job]).await?.remove(&id) {
+        return Err(StoreError::new(ErrorKind::Conflict, "retrying a job", problem));
+    }
+    if step.job.flow.has(Flow::SIGNAL) {
+        // It must not run without: it waits again, unless its signal has come meanwhile.
+        let waiting = Waiting { waits_for: 1, flow: step.job.flow };
+        if let Some(left) = waits::begin_again(conn, &[(id, waiting)]).await?.get(&id) {
+            step.job.flow = left.flow;
+        }
+        step.to = transition::next(step.from, retry_event(step.job.flow)).unwrap_or(step.to);
+    }
+    if let Some(key) = &step.job.business_key
+        && !submit::take_business_key(conn, key.as_str(), id).await?
+    {
+        let holder = find_by_business_key(conn, key).await?.unwrap_or(id);
+        return Err(StoreError::duplicate("retrying a job", key.clone(), holder));
+    }
+    conn.run(&BEGIN_AGAIN, vec![id.into()]).await?;
+    step.job.attempts = 0;
+    step.job.crash_count = 0;
+    step.job.last_error = None;
+    queue_again(conn, &step, None).await?;
+    if step.to.state() == JobState::Waiting {
+        waits::begin_limits(conn, &[id]).await?;
+    }
+    let followed = revive(conn, &step.job).await?;
+    if let Some(batch) = step.job.parent.filter(|_| step.job.flow.has(Flow::BATCH_CHILD)) {
+        batches::uncount_failures(conn, batch, 1).await?;
+    }
+    step.done(conn, followed).await
+}
+
+/// Lets a waiting job become claimable.
+pub(crate) async fn release(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
+    let Some(step) = Step::of(conn, id, Event::Release).await? else { return Ok(None) };
+    let delay = step.job.release_delay.map_or(0, micros);
+    let flow = step.job.flow.at_rest();
+    let delay = || Value::Int(Some(delay));
+    conn.run(&RELEASE, vec![step.to.state().into(), Value::count(flow.bits()), delay(), delay(), id.into()]).await?;
+    step.done(conn, Vec::new()).await
+}
+
+/// Cancels `old` and stores `new`. After an error the caller rolls back.
+pub(crate) async fn replace(conn: &mut dyn Conn, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
+    const DOING: &str = "replacing a job";
+    if let Some(key) = &new.idempotency_key
+        && let Some(owner) = find_by_idempotency_key(conn, key).await?
+    {
+        return Ok(Replacement::Existing(owner));
+    }
+    batches::lock_first(conn, old).await?;
+    let Some(step) = Step::of(conn, old, Event::Cancel).await? else {
+        return Err(match find_one(conn, old).await? {
+            None => StoreError::new(ErrorKind::NotFound, DOING, format!("there is no job {old}")),
+            Some(job) => {
+                let problem = format!("job {old} is {} and cannot be cancelled any more", job.place());
+                StoreError::new(ErrorKind::Conflict, DOING, problem)
+            }
+        });
+    };
+    let followed = end(conn, &step).await?;
+    conn.run(&SUPERSEDE, vec![new.id.into(), old.into()]).await?;
+    if let Some(key) = &new.business_key
+        && let Some(holder) = find_by_business_key(conn, key).await?
+    {
+        return Err(StoreError::duplicate(DOING, key.clone(), holder));
+    }
+    if !submit::insert(conn, &[new], &[], &[]).await? {
+        let problem = format!("a job with the id {} is already stored", new.id);
+        return Err(StoreError::new(ErrorKind::Conflict, DOING, problem));
+    }
+    match step.done(conn, followed).await? {
+        Some(transitioned) => Ok(Replacement::Replaced(transitioned)),
+        None => Err(StoreError::new(ErrorKind::Conflict, DOING, format!("job {old} is gone"))),
+    }
+}
+
+/// Deletes a terminal job with its tags, attempts, alerts and log; `false` if there is none.
+pub(crate) async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
+    lock(conn, id).await?;
+    let Some(job) = find_one(conn, id).await? else { return Ok(false) };
+    if !job.state.is_terminal() {
+        let problem = format!("job {id} is {}; cancel it first, or let it end", job.place());
+        return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
+    }
+    if let Some(child) = edges::needed_by(conn, id).await? {
+        let problem = format!("job {child} is live and waits for it or has its input from it; let that end first");
+        return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
+    }
+    if !job.flow.is_none()
+        && let Some(child) = edges::needed_again_by(conn, id).await?
+    {
+        let problem = format!("job {child} needs it if it is retried; delete that first");
+        return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
+    }
+    let tags: Vec<&str> = job.spec.tags.iter().map(ratchet_core::Tag::as_str).collect();
+    conn.run_in(&DELETE_TAGS, &[id.into()], &tags).await?;
+    conn.run(&DELETE_ATTEMPTS, vec![id.into()]).await?;
+    conn.run(&DELETE_ALERTS, vec![id.into()]).await?;
+    job_log::delete(conn, id).await?;
+    if !job.flow.is_none() {
+        edges::delete(conn, id).await?;
+        waits::delete(conn, id).await?;
+    }
+    if job.flow.has(Flow::BATCH) {
+        batches::delete(conn, id).await?;
+    }
+    if let Some(parent) = job.parent.filter(|_| conn.texts().dialect() == Dialect::Mysql) {
+        conn.run(&DELETE_CHILD, vec![parent.into(), id.into()]).await?;
+    }
+    conn.run(&DELETE_JOB, vec![id.into()]).await?;
+    Ok(true)
+}
+
+/// Keeps other transactions from changing a job until this one ends.
+///
+/// The hot row first, as settling does, so that the two do not wait for each other in a circle.
+async fn lock(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {
+    if !conn.texts().dialect().locks_rows() {
+        return Ok(());
+    }
+    let queued = conn.row(&LOCK_QUEUED, vec![id.into()]).await?.is_some();
+    conn.row(&LOCK_JOB, vec![id.into()]).await?;
+    if !queued {
+        // Somebody may have brought the job back to life while this transaction waited for the cold row.
+        conn.row(&LOCK_QUEUED, vec![id.into()]).await?;
+    }
+    Ok(())
+}
+
+const LOCK_QUEUED: Stmt = Stmt::shared(
+    "locking the hot row of a job",
+    "SELECT job_id FROM scheduler_job_queue WHERE job_id = ? /*for_update*/",
+);
+
+const LOCK_JOB: Stmt =
+    Stmt::shared("locking the cold row of a job", "SELECT job_id FROM scheduler_job WHERE job_id = ? /*for_update*/");
+
+/// A transition that may happen: the job as it is, and where it goes.
+struct Step {
+    job: JobRecord,
+    from: Place,
+    to: Place,
+}
+
+impl Step {
+    /// `None` if the job is unknown or stands where the event may not happen.
+    async fn of(conn: &mut dyn Conn, id: JobId, event: Event) -> Result<Option<Self>, StoreError> {
+        lock(conn, id).await?;
+        let Some(job) = find_one(conn, id).await? else { return Ok(None) };
+        let from = job.place();
+        Ok(transition::next(from, event).map(|to| Self { job, from, to }))
+    }
+
+    /// Writes the new place of a job that stays in the queue.
+    async fn write(&self, conn: &mut dyn Conn) -> Result<(), StoreError> {
+        let paused_from = self.to.paused_from().map(JobState::as_str);
+        conn.run(&MOVE, vec![self.to.state().into(), Value::opt_text(paused_from), self.job.id.into()]).await?;
+        Ok(())
+    }
+
+    async fn done(self, conn: &mut dyn Conn, followed: Vec<Followed>) -> Result<Option<Transitioned>, StoreError> {
+        Ok(find_one(conn, self.job.id).await?.map(|job| Transitioned { from: self.from, job, followed }))
+    }
+}
+
+/// Ends a live job where it stands; a running attempt is recorded, and what waits for the job is told.
+async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreError> {
+    let job = &step.job;
+    let now = database_time(conn).await?;
+    let attempt = cancelled_attempt(job, now);
+    if let Some(attempt) = &attempt {
+        record_attempts(conn, &[attempt]).await?;
+    }
+    let ran_for = attempt.as_ref().map(|attempt| attempt.timing.duration);
+    let finished = Finished {
+        id: job.id,
+        state: step.to.state(),
+        version: job.version + 1,
+        error: job.last_error.as_deref(),
+        attempts: job.attempts,
+        crash_count: job.crash_count,
+        scheduled_time: job.scheduled_time,
+        timing: attempt.map(|attempt| attempt.timing),
+        result: None,
+        business_key: job.business_key.as_ref().map(AsRef::as_ref),
+    };
+    finish(conn, &[finished]).await?;
+    let mut followed = Vec::new();
+    if job.flow.has(Flow::DEPENDANTS) && !leaves_its_place(job.job_type, step.from) {
+        followed = follow(conn, &[End { id: job.id, state: step.to.state(), result: None }]).await?;
+    }
+    if job.flow.has(Flow::BATCH) {
+        batches::close(conn, &[(job.id, step.to.state())]).await?;
+    }
+    if let Some(batch) = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD)) {
+        let mut tallies = Tallies::new();
+        tallies.entry(batch).or_default().add(step.to.state(), ran_for);
+        followed.append(&mut batch_counts::count(conn, &tallies).await?);
+    }
+    Ok(followed)
+}
+
+/// The record of an attempt that is cancelled `now`; `None` if the job was not running.
+pub(crate) fn cancelled_attempt(job: &JobRecord, now: Timestamp) -> Option<AttemptRecord> {
+    let (node, started_at) = (job.picked_by?, job.picked_at?);
+    Some(AttemptRecord {
+        job_id: job.id,
+        version: job.version,
+        attempt: job.attempts.saturating_add(1),
+        node,
+        status: AttemptStatus::Canceled,
+        timing: Timing {
+            started_at,
+            ended_at: now,
+            duration: clock::elapsed(started_at, now),
+            queue_wait: clock::elapsed(job.due(), started_at),
+        },
+        error_class: None,
+        error: None,
+    })
+}
+
+const MOVE: Stmt = Stmt::shared(
+    "pausing or resuming a job",
+    "UPDATE scheduler_job_queue SET status = ?, paused_from_status = ?, version = version + 1, updated_at = /*now*/ \
+     WHERE job_id = ?",
+);
+
+const RELEASE: Stmt = Stmt::shared(
+    "releasing a job",
+    "UPDATE scheduler_job_queue SET status = ?, version = version + 1, waits_for = 0, flow = ?, updated_at = /*now*/, \
+     scheduled_time = CASE WHEN scheduled_time > /*in:?*/ THEN scheduled_time ELSE /*in:?*/ END WHERE job_id = ?",
+);
+
+const REOPEN: Stmt =
+    Stmt::shared("pausing a failed job", "UPDATE scheduler_job SET terminal_status = NULL WHERE job_id = ?");
+
+const BEGIN_AGAIN: Stmt = Stmt::shared(
+    "retrying a failed job",
+    "UPDATE scheduler_job SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, crash_count = 0, \
+     scheduled_time = NULL, terminated_at = NULL, execution_start_time = NULL, execution_end_time = NULL, \
+     execution_duration_us = NULL, queue_wait_us = NULL, job_result = NULL WHERE job_id = ?",
+);
+
+const QUEUE_AGAIN: Stmt = Stmt::shared(
+    "queueing a job again",
+    "INSERT INTO scheduler_job_queue (job_id, status, paused_from_status, queue, kind, priority, scheduled_time, \
+     business_key, version, attempts, crash_count, last_error, flow, waits_for, resource, updated_at) \
+     VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, ?, ?, /*now*/)",
+);
+
+async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -> Result<(), StoreError> {
+    let job = &step.job;
+    let values = vec![
+        job.id.into(),
+        step.to.state().into(),
+        Value::opt_text(step.to.paused_from().map(JobState::as_str)),
+        job.spec.queue.as_str().into(),
+        job.spec.kind.as_str().into(),
+        Value::count(job.spec.priority.level()),
+        Value::opt_time(due),
+        Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
+        Value::count(job.version + 1),
+        Value::count(job.attempts),
+        Value::count(job.crash_count),
+        Value::opt_text(job.last_error.as_deref()),
+        Value::count(job.flow.at_rest().bits()),
+        // For its signal: what else it waited for does not hold up a retry.
+        Value::count(u8::from(step.to.state() == JobState::Waiting)),
+        submit::resource_of(&job.spec),
+    ];
+    conn.run(&QUEUE_AGAIN, values).await?;
+    Ok(())
+}
+
+const CLOSE_AGAIN: Stmt =
+    Stmt::shared("resuming a failed job", "UPDATE scheduler_job SET terminal_status = ?, version = ? WHERE job_id = ?");
+
+const LEAVE_QUEUE_AGAIN: Stmt =
+    Stmt::shared("taking a job out of the queue", "DELETE FROM scheduler_job_queue WHERE job_id = ?");
+
+const SUPERSEDE: Stmt =
+    Stmt::shared("marking a job as replaced", "UPDATE scheduler_job SET superseded_by = ? WHERE job_id = ?");
+
+const DELETE_CHILD: Stmt = Stmt::only_mysql(
+    "deleting a job from the children of another",
+    "DELETE FROM scheduler_job_child WHERE parent_id = ? AND job_id = ?",
+);
+
+const DELETE_JOB: Stmt = Stmt::shared("deleting a job", "DELETE FROM scheduler_job WHERE job_id = ?");
+
+const DELETE_TAGS: Stmt =
+    Stmt::shared("deleting the tags of a job", "DELETE FROM scheduler_job_tag WHERE job_id = ? AND tag /*any*/");
+
+const DELETE_ATTEMPTS: Stmt =
+    Stmt::shared("deleting the attempts of a job", "DELETE FROM scheduler_job_execution WHERE job_id = ?");
+
+const DELETE_ALERTS: Stmt =
+    Stmt::shared("deleting the alerts of a job", "DELETE FROM scheduler_dlq_alert WHERE job_id = ?");

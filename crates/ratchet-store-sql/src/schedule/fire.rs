@@ -1,0 +1,152 @@
+//! Firing schedules.
+
+use std::collections::{HashMap, HashSet};
+
+use ratchet_core::recurring::{Firing, RecurringRecord, arrange};
+use ratchet_core::schedule::OverlapPolicy;
+use ratchet_core::store::Fired;
+use ratchet_core::{Edge, Flow, JobId, NewJob, StoreError};
+
+use crate::cluster::database_time;
+use crate::flow::edges;
+use crate::schedule::locked;
+use crate::submit;
+use crate::submit::key_reservations;
+use crate::waist::conn::Conn;
+use crate::waist::row::Row;
+use crate::waist::stmt::Stmt;
+use crate::waist::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[LIVE_JOBS, CANCELED_JOBS, AWAIT_END, AWAIT_END_EVER, QUEUED_BEHIND, ADVANCE_RECURRING];
+
+/// Fires schedules: each with its jobs and its next fire.
+pub(crate) async fn fire(conn: &mut dyn Conn, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+    let mut ids: Vec<JobId> = firings.iter().map(|firing| firing.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut records: HashMap<JobId, RecurringRecord> =
+        locked(conn, &ids).await?.into_iter().map(|one| (one.id, one)).collect();
+    let last: Vec<JobId> =
+        records.values().filter(|one| one.overlap != OverlapPolicy::Allow).filter_map(|one| one.last_job).collect();
+    let live = holding_up(conn, last).await?;
+    let ids: Vec<JobId> = firings.iter().flat_map(|firing| &firing.jobs).map(|job| job.id).collect();
+    let stored = key_reservations::stored(conn, &ids).await?;
+    let mut fired = Vec::with_capacity(firings.len());
+    let mut done = Vec::new();
+    for firing in firings {
+        // Taken out, so that a schedule fires once in a call.
+        let good = |one: &RecurringRecord| !one.paused && one.next_fire == Some(firing.expected);
+        let Some(one) = records.remove(&firing.id).filter(good) else {
+            fired.push(Fired::Conflict);
+            continue;
+        };
+        let queued = if one.overlap == OverlapPolicy::Queue { queued_behind(conn, one.id).await? } else { 0 };
+        let last = one.last_job.filter(|id| live.contains(id));
+        let arranged = arrange(&firing.without(|id| stored.contains(&id)), one.overlap, last, queued);
+        let jobs: Vec<&NewJob> = arranged.jobs.iter().collect();
+        if !jobs.is_empty() {
+            submit::submit_following(conn, &jobs).await?;
+        }
+        if let Some(first) = arranged.edges.first() {
+            let now = database_time(conn).await?;
+            let edges: Vec<_> = arranged.edges.iter().collect();
+            edges::store(conn, &edges, now).await?;
+            await_end(conn, first).await?;
+        }
+        fired.push(Fired::Done { jobs: jobs.len() as u64, skipped: arranged.skipped });
+        done.push((firing, arranged.jobs.last().map(|job| job.id), jobs.len() as u64, arranged.skipped));
+    }
+    conn.run_each(&ADVANCE_RECURRING, &done, |(firing, last_job, jobs, skipped), values| {
+        values.extend([
+            firing.id.into(),
+            Value::opt_time(firing.next),
+            Value::opt_time(firing.last_fire),
+            Value::Id(last_job.map(|id| id.0)),
+            Value::count(*jobs),
+            Value::count(*skipped),
+        ]);
+    })
+    .await?;
+    Ok(fired)
+}
+
+// Who is paused after a failure has ended.
+const LIVE_JOBS: Stmt = Stmt::shared(
+    "locking the last jobs of schedules",
+    "SELECT job_id FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ \
+     AND COALESCE(paused_from_status, '') <> /*state:failed*/ ORDER BY job_id /*for_update*/",
+);
+
+const CANCELED_JOBS: Stmt = Stmt::shared(
+    "locking the last jobs of schedules that were cancelled",
+    "SELECT job_id FROM scheduler_job /*by_id*/ WHERE job_id /*any*/ AND terminal_status = /*state:canceled*/ \
+     AND workflow_id IS NOT NULL ORDER BY job_id /*for_update*/",
+);
+
+/// Which of these jobs have not ended, or have left their place in the queue to those behind them; locked, so that none of
+/// them ends, or is passed by the end of the one before, before an edge from it is stored.
+async fn holding_up(conn: &mut dyn Conn, mut ids: Vec<JobId>) -> Result<HashSet<JobId>, StoreError> {
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = job_ids(&conn.rows_in(&LIVE_JOBS, &[], &ids).await?)?;
+    ids.retain(|id| !found.contains(id));
+    let canceled: Vec<JobId> = job_ids(&conn.rows_in(&CANCELED_JOBS, &[], &ids).await?)?.into_iter().collect();
+    found.extend(edges::still_open(conn, &canceled).await?);
+    Ok(found)
+}
+
+fn job_ids(rows: &[Row]) -> Result<HashSet<JobId>, StoreError> {
+    rows.iter().map(|row| row.fields().job_id("job_id")).collect()
+}
+
+const _: () = assert!(Flow::DEPENDANTS.bits() == 1, "the statements below spell the flag");
+
+const AWAIT_END: Stmt = Stmt::shared(
+    "noting that others wait for a job",
+    "UPDATE scheduler_job_queue SET flow = flow | 1 WHERE job_id = ? AND flow & 1 = 0",
+);
+
+const AWAIT_END_EVER: Stmt = Stmt::shared(
+    "noting for good that others wait for a job",
+    "UPDATE scheduler_job SET flow = flow | 1, workflow_id = ? WHERE job_id = ?",
+);
+
+/// Lets the end of the job before be followed: it may be from a time when nobody waited for it. Its row is locked.
+async fn await_end(conn: &mut dyn Conn, edge: &Edge) -> Result<(), StoreError> {
+    if conn.run(&AWAIT_END, vec![edge.parent.into()]).await? > 0 {
+        conn.run(&AWAIT_END_EVER, vec![edge.workflow.into(), edge.parent.into()]).await?;
+    }
+    Ok(())
+}
+
+const QUEUED_BEHIND: Stmt = Stmt::shared(
+    "counting the jobs that wait behind a schedule's last",
+    "SELECT COUNT(*) AS jobs FROM scheduler_workflow_condition WHERE workflow_id = ? AND status = 'OPEN'",
+);
+
+async fn queued_behind(conn: &mut dyn Conn, id: JobId) -> Result<usize, StoreError> {
+    match conn.row(&QUEUED_BEHIND, vec![id.into()]).await? {
+        Some(row) => row.fields().number("jobs"),
+        None => Ok(0),
+    }
+}
+
+const ADVANCE_RECURRING: Stmt = Stmt::shared(
+    "writing the next fires of schedules",
+    "WITH v (recurring_id, next_fire_time, last_fire_time, last_job_id, fired, skipped) AS \
+     (/*rows:id time time id int int*/) \
+     UPDATE scheduler_recurring_job SET next_fire_time = v.next_fire_time, \
+     last_fire_time = COALESCE(v.last_fire_time, scheduler_recurring_job.last_fire_time), \
+     last_job_id = COALESCE(v.last_job_id, scheduler_recurring_job.last_job_id), \
+     fired_count = fired_count + v.fired, skipped_count = skipped_count + v.skipped, version = version + 1 \
+     FROM v WHERE scheduler_recurring_job.recurring_id = v.recurring_id",
+)
+.mysql(
+    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS recurring_id, ? AS next_fire_time, ? AS last_fire_time, \
+     CAST(? AS BINARY(16)) AS last_job_id, ? AS fired, ? AS skipped/*end*/) v \
+     STRAIGHT_JOIN scheduler_recurring_job r FORCE INDEX (PRIMARY) ON r.recurring_id = v.recurring_id \
+     SET r.next_fire_time = v.next_fire_time, r.last_fire_time = COALESCE(v.last_fire_time, r.last_fire_time), \
+     r.last_job_id = COALESCE(v.last_job_id, r.last_job_id), r.fired_count = r.fired_count + v.fired, \
+     r.skipped_count = r.skipped_count + v.skipped, r.version = r.version + 1",
+);

@@ -1,0 +1,463 @@
+//! Writing what attempts came to.
+
+mod turn_store;
+pub(crate) mod turn;
+pub(crate) mod success;
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use ratchet_core::flow::End;
+use ratchet_core::record::Timing;
+use ratchet_core::settlement::{ALERT_QUIET, error_hash};
+use ratchet_core::transition::{self, Place};
+use ratchet_core::{
+    AttemptRecord, Change, ErrorKind, Fence, Flow, Followed, JobId, JobState, JsonText, NewJob, NodeId, Settled,
+    Settlement, StoreError,
+};
+
+use crate::control::delete;
+use crate::flow::batch_counts::{self, Tallies};
+use crate::flow::batches;
+use crate::flow::follow::follow;
+use crate::submit;
+use crate::waist::conn::Conn;
+use crate::waist::stmt::Stmt;
+use crate::waist::value::{Value, micros};
+
+pub(crate) const STATEMENTS: &[Stmt] =
+    &[LOCK, WRITTEN_ATTEMPTS, FINISH, LEAVE_QUEUE, GO_BACK, RECORD_ATTEMPTS, FREE_BUSINESS_KEYS, RECORD_ALERTS];
+
+/// Applies settlements: each to the row that its fence still matches, with everything that follows from it.
+///
+/// The number of statements does not depend on the number of settlements.
+pub async fn settle(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+) -> Result<(Vec<Settled>, Vec<Followed>), StoreError> {
+    if settlements.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    if settlements.iter().flat_map(|settlement| &settlement.new_jobs).any(|job| job.business_key.is_some()) {
+        let problem = "a job that follows from a settlement cannot take a business key";
+        return Err(StoreError::new(ErrorKind::Invalid, "settling jobs", problem));
+    }
+    let mut settled = vec![Settled::Conflict; settlements.len()];
+    let mut tallies = Tallies::new();
+    let mut counted = Vec::new();
+    let ordinary = success::ordinary(conn.texts().dialect(), settlements);
+    if !ordinary.is_empty() {
+        // If others follow, batches are counted after them: whoever holds the row of a batch should wait for no job. What
+        // this leaves over are jobs that are no children, or stale; nobody who holds those waits for a batch.
+        let alone = ordinary.len() == settlements.len();
+        let done = success::succeed(conn, settlements, &ordinary, alone).await?;
+        for index in ordinary.iter().filter(|index| done.ended.contains(&settlements[**index].fence.job_id)) {
+            settled[*index] = Settled::Applied;
+        }
+        (tallies, counted) = (done.tallies, done.counted);
+    }
+    // Those that were not written at once may have dependants, or come too late: their rows tell.
+    let others: Vec<usize> = (0..settlements.len()).filter(|index| settled[*index] == Settled::Conflict).collect();
+    let mut followed = Vec::new();
+    if !others.is_empty() {
+        followed = settle_one_by_one(conn, settlements, &others, &mut settled, &mut tallies).await?;
+    }
+    // Last, so that a settlement that is in this call twice is found to be written.
+    let is_doubtful = |index: &usize| settled[*index] == Settled::Conflict && settlements[*index].maybe_applied;
+    let doubtful: Vec<usize> = (0..settlements.len()).filter(is_doubtful).collect();
+    if !doubtful.is_empty() {
+        for index in written_before(conn, settlements, &doubtful).await? {
+            settled[index] = Settled::AlreadyApplied;
+        }
+    }
+    followed.append(&mut batch_counts::after_counting(conn, &counted).await?);
+    followed.append(&mut batch_counts::count(conn, &tallies).await?);
+    delete::discard(conn, settlements, &settled).await?;
+    Ok((settled, followed))
+}
+
+/// Judges each settlement by the row that it is about, then applies all that may be.
+async fn settle_one_by_one(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+    which: &[usize],
+    settled: &mut [Settled],
+    tallies: &mut Tallies,
+) -> Result<Vec<Followed>, StoreError> {
+    let mut rows = lock(conn, which.iter().map(|index| settlements[*index].fence.job_id)).await?;
+    let mut accepted = Vec::with_capacity(which.len());
+    for index in which {
+        let settlement = &settlements[*index];
+        let id = settlement.fence.job_id;
+        let to = rows.get(&id).and_then(|row| row.place_after(settlement));
+        // A row that was taken is gone, so that a second settlement of the same attempt finds none.
+        if let (Some(to), Some(row)) = (to, to.and_then(|_| rows.remove(&id))) {
+            accepted.push(Accepted { settlement, row, to });
+            settled[*index] = Settled::Applied;
+        }
+    }
+    if accepted.is_empty() {
+        return Ok(Vec::new());
+    }
+    accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
+    for Accepted { settlement, row, to } in &accepted {
+        if let Some(batch) = row.batch.filter(|_| to.state().is_terminal()) {
+            let ran_for = settlement.attempt.as_ref().map(|attempt| attempt.timing.duration);
+            tallies.entry(batch).or_default().add(to.state(), ran_for);
+        }
+    }
+    apply(conn, &accepted).await
+}
+
+/// A settlement whose fence matches, the row as it stands, and where it goes.
+struct Accepted<'a> {
+    settlement: &'a Settlement,
+    row: HotRow,
+    to: Place,
+}
+
+async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<Vec<Followed>, StoreError> {
+    let (ended, living): (Vec<&Accepted<'_>>, Vec<&Accepted<'_>>) =
+        accepted.iter().partition(|accepted| accepted.to.state().is_terminal());
+    let finished: Vec<Finished<'_>> = ended.iter().map(|accepted| Finished::of(accepted)).collect();
+    finish(conn, &finished).await?;
+    conn.run_each(&GO_BACK, &living, |accepted, values| bind_go_back(accepted, values)).await?;
+    let attempts: Vec<&AttemptRecord> = accepted.iter().filter_map(|a| a.settlement.attempt.as_ref()).collect();
+    record_attempts(conn, &attempts).await?;
+    let alerts: Vec<(JobId, String)> = ended
+        .iter()
+        .filter_map(|accepted| match &accepted.settlement.change {
+            Change::Fail { error, .. } => Some((accepted.settlement.fence.job_id, error_hash(error))),
+            _ => None,
+        })
+        .collect();
+    record_alerts(conn, &alerts).await?;
+    let new_jobs: Vec<&NewJob> = accepted.iter().flat_map(|accepted| &accepted.settlement.new_jobs).collect();
+    if !new_jobs.is_empty() {
+        submit::submit_following(conn, &new_jobs).await?;
+    }
+    let waited_for = |accepted: &&&Accepted<'_>| accepted.row.flow.has(Flow::DEPENDANTS);
+    let ends: Vec<End<'_>> = ended.iter().filter(waited_for).map(|accepted| end_of(accepted)).collect();
+    let stands_for_many = |accepted: &&&Accepted<'_>| accepted.row.flow.has(Flow::BATCH);
+    let batches: Vec<(JobId, JobState)> =
+        ended.iter().filter(stands_for_many).map(|a| (a.settlement.fence.job_id, a.to.state())).collect();
+    batches::close(conn, &batches).await?;
+    if ends.is_empty() { Ok(Vec::new()) } else { follow(conn, &ends).await }
+}
+
+fn end_of<'a>(accepted: &'a Accepted<'_>) -> End<'a> {
+    let result = match &accepted.settlement.change {
+        Change::Succeed { result, .. } => result.as_ref(),
+        _ => None,
+    };
+    End { id: accepted.settlement.fence.job_id, state: accepted.to.state(), result }
+}
+
+const _: () = assert!(Flow::BATCH_CHILD.bits() == 16, "the statement below spells the flag");
+
+// The cold row is looked at for children of batches only.
+const LOCK: Stmt = Stmt::shared(
+    "reading the rows of settled jobs",
+    "SELECT job_id, status, version, picked_by, crash_count, last_error, business_key, scheduled_time, flow, \
+     CASE WHEN flow & 16 <> 0 THEN (SELECT j.depends_on FROM scheduler_job j \
+     WHERE j.job_id = scheduler_job_queue.job_id) END AS batch_id FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
+);
+
+/// A hot row, as far as settling needs it.
+struct HotRow {
+    state: JobState,
+    version: u64,
+    picked_by: Option<NodeId>,
+    crash_count: u32,
+    last_error: Option<String>,
+    business_key: Option<String>,
+    scheduled_time: Timestamp,
+    flow: Flow,
+    /// The batch that it is a child of.
+    batch: Option<JobId>,
+}
+
+impl HotRow {
+    /// Where the settlement takes the job; `None` if it has no right to.
+    fn place_after(&self, settlement: &Settlement) -> Option<Place> {
+        let fence = settlement.fence;
+        if self.version != fence.version || self.picked_by != Some(fence.node) {
+            return None;
+        }
+        // Of a paused job the reason is not read; nothing can be settled from there.
+        transition::next(Place::of(self.state, None)?, settlement.change.event())
+    }
+}
+
+async fn lock(
+    conn: &mut dyn Conn,
+    ids: impl Iterator<Item = JobId> + Send,
+) -> Result<HashMap<JobId, HotRow>, StoreError> {
+    let mut ids: Vec<JobId> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = HashMap::with_capacity(ids.len());
+    for row in conn.rows_in(&LOCK, &[], &ids).await? {
+        let mut fields = row.fields();
+        let id = fields.job_id("job_id")?;
+        let row = HotRow {
+            state: fields.state("status")?,
+            version: fields.number("version")?,
+            picked_by: fields.opt_node_id("picked_by")?,
+            crash_count: fields.number("crash_count")?,
+            last_error: fields.opt_text("last_error")?.map(str::to_owned),
+            business_key: fields.opt_text("business_key")?.map(str::to_owned),
+            scheduled_time: fields.time("scheduled_time")?,
+            flow: fields.flow("flow")?,
+            batch: fields.opt_job_id("batch_id")?,
+        };
+        found.insert(id, row);
+    }
+    Ok(found)
+}
+
+const WRITTEN_ATTEMPTS: Stmt = Stmt::shared(
+    "looking whether settlements were written before",
+    "SELECT job_id, version, node_id, status FROM scheduler_job_execution WHERE job_id /*any*/",
+);
+
+/// Which of these settlements are already written, as far as their attempt's record tells.
+///
+/// An attempt that somebody else ended (cancelled it, found its node dead) has a record too, with another status. A success that
+/// was to delete the job has left none if the job is gone.
+async fn written_before(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+    which: &[usize],
+) -> Result<HashSet<usize>, StoreError> {
+    let ids: Vec<JobId> = which.iter().map(|index| settlements[*index].fence.job_id).collect();
+    let mut written = HashSet::new();
+    for row in conn.rows_in(&WRITTEN_ATTEMPTS, &[], &ids).await? {
+        let mut fields = row.fields();
+        let (job_id, version) = (fields.job_id("job_id")?, fields.number("version")?);
+        let (node, status) = (fields.node_id("node_id")?, fields.text("status")?);
+        written.extend(which.iter().copied().filter(|index| {
+            let Settlement { fence, attempt, .. } = &settlements[*index];
+            *fence == Fence { job_id, version, node }
+                && attempt.as_ref().is_some_and(|attempt| attempt.status.as_str() == status)
+        }));
+    }
+    let deleting = which.iter().copied().filter(|index| settlements[*index].deletes() && !written.contains(index));
+    let deleting: HashMap<JobId, usize> = deleting.map(|index| (settlements[index].fence.job_id, index)).collect();
+    if !deleting.is_empty() {
+        let gone = delete::gone(conn, deleting.keys().copied().collect()).await?;
+        written.extend(gone.iter().filter_map(|id| deleting.get(id)));
+    }
+    Ok(written)
+}
+
+/// The end of a job, as its cold row keeps it.
+pub(crate) struct Finished<'a> {
+    pub(crate) id: JobId,
+    pub(crate) state: JobState,
+    pub(crate) version: u64,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) attempts: u32,
+    pub(crate) crash_count: u32,
+    pub(crate) scheduled_time: Timestamp,
+    pub(crate) timing: Option<Timing>,
+    pub(crate) result: Option<&'a JsonText>,
+    pub(crate) business_key: Option<&'a str>,
+}
+
+impl<'a> Finished<'a> {
+    fn of(accepted: &'a Accepted<'_>) -> Self {
+        let Accepted { settlement, row, to } = accepted;
+        let (error, attempts, result) = match &settlement.change {
+            Change::Succeed { attempts, result } => (row.last_error.as_deref(), *attempts, result.as_ref()),
+            Change::Fail { attempts, error, .. } | Change::Reschedule { attempts, error, .. } => {
+                (Some(error.text()), *attempts, None)
+            }
+            Change::Defer { .. } | Change::Rescue { .. } => (row.last_error.as_deref(), 0, None),
+        };
+        Self {
+            id: settlement.fence.job_id,
+            state: to.state(),
+            version: row.version + 1,
+            error,
+            attempts,
+            crash_count: settlement.change.crash_count(row.crash_count),
+            scheduled_time: row.scheduled_time,
+            timing: settlement.attempt.as_ref().map(|attempt| attempt.timing),
+            result,
+            business_key: row.business_key.as_deref(),
+        }
+    }
+
+    /// Whether it has to be written alone: MariaDB cuts a text in a UNION at 65,535 bytes.
+    fn is_long(&self) -> bool {
+        self.result.is_some_and(|result| result.as_str().len() > usize::from(u16::MAX))
+    }
+
+    fn bind(&self, values: &mut Vec<Value>) {
+        values.extend([
+            self.id.into(),
+            self.state.into(),
+            Value::count(self.version),
+            Value::opt_text(self.error),
+            Value::count(self.attempts),
+            Value::count(self.crash_count),
+            self.scheduled_time.into(),
+            Value::opt_time(self.timing.map(|timing| timing.started_at)),
+            Value::opt_time(self.timing.map(|timing| timing.ended_at)),
+            Value::Int(self.timing.map(|timing| micros(timing.duration))),
+            Value::Int(self.timing.map(|timing| micros(timing.queue_wait))),
+            Value::opt_json(self.result.map(JsonText::as_str)),
+        ]);
+    }
+}
+
+/// Ends jobs: the cold row keeps what became of them, the hot row goes, the business key is free.
+pub(crate) async fn finish(conn: &mut dyn Conn, finished: &[Finished<'_>]) -> Result<(), StoreError> {
+    let (long, others): (Vec<&Finished<'_>>, Vec<&Finished<'_>>) = finished.iter().partition(|one| one.is_long());
+    conn.run_each(&FINISH, &others, |one, values| one.bind(values)).await?;
+    for one in long {
+        conn.run_each(&FINISH, &[one], |one, values| one.bind(values)).await?;
+    }
+    let ids: Vec<JobId> = finished.iter().map(|finished| finished.id).collect();
+    conn.run_in(&LEAVE_QUEUE, &[], &ids).await?;
+    let keys: Vec<(&str, JobId)> =
+        finished.iter().filter_map(|finished| Some((finished.business_key?, finished.id))).collect();
+    conn.run_each(&FREE_BUSINESS_KEYS, &keys, |(key, id), values| values.extend([(*key).into(), (*id).into()])).await?;
+    Ok(())
+}
+
+// MySQL has no UPDATE … FROM; there the rows lead, in their order, and each job is found by its key.
+const FINISH: Stmt = Stmt::shared(
+    "writing the ends of jobs",
+    "WITH v (job_id, status, version, error, attempts, crash_count, scheduled_time, started_at, ended_at, duration_us, \
+     queue_wait_us, result) AS (/*rows:id text int text int int time time time int int json*/) \
+     UPDATE scheduler_job SET terminal_status = v.status, version = v.version, terminal_error = v.error, \
+     total_attempts = v.attempts, crash_count = v.crash_count, scheduled_time = v.scheduled_time, \
+     terminated_at = /*now*/, execution_start_time = v.started_at, execution_end_time = v.ended_at, \
+     execution_duration_us = v.duration_us, queue_wait_us = v.queue_wait_us, job_result = v.result \
+     FROM v WHERE scheduler_job.job_id = v.job_id",
+)
+.mysql(
+    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS status, ? AS version, ? AS error, ? AS attempts, \
+     ? AS crash_count, ? AS scheduled_time, ? AS started_at, ? AS ended_at, ? AS duration_us, ? AS queue_wait_us, \
+     ? AS result/*end*/) v \
+     STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id \
+     SET j.terminal_status = v.status, j.version = v.version, j.terminal_error = v.error, \
+     j.total_attempts = v.attempts, j.crash_count = v.crash_count, j.scheduled_time = v.scheduled_time, \
+     j.terminated_at = /*now*/, j.execution_start_time = v.started_at, j.execution_end_time = v.ended_at, \
+     j.execution_duration_us = v.duration_us, j.queue_wait_us = v.queue_wait_us, j.job_result = v.result",
+);
+
+// MySQL takes the hint for an index in this form only.
+const LEAVE_QUEUE: Stmt =
+    Stmt::shared("taking jobs out of the queue", "DELETE FROM scheduler_job_queue WHERE job_id /*any*/")
+        .mysql("DELETE q FROM scheduler_job_queue q /*by_id*/ WHERE q.job_id /*any*/");
+
+const FREE_BUSINESS_KEYS: Stmt = Stmt::shared(
+    "freeing business keys",
+    "DELETE FROM scheduler_business_key_reservation WHERE (business_key, owner_job_id) IN (/*rows:text id*/)",
+)
+.mysql(
+    "DELETE r FROM (/*union*/SELECT ? AS business_key, CAST(? AS BINARY(16)) AS owner_job_id/*end*/) v \
+     STRAIGHT_JOIN scheduler_business_key_reservation r FORCE INDEX (PRIMARY) \
+     ON r.business_key = v.business_key AND r.owner_job_id = v.owner_job_id",
+);
+
+// See the ends of jobs.
+const GO_BACK: Stmt = Stmt::shared(
+    "letting jobs wait again",
+    "WITH v (job_id, due_in, deferred_for, attempts, crash_count, probation, error) AS (/*rows:id int int int int bool text*/) \
+     UPDATE scheduler_job_queue SET status = /*state:pending*/, version = version + 1, \
+     scheduled_time = COALESCE(/*in:v.due_in*/, scheduled_time), deferred = v.deferred_for IS NOT NULL, \
+     deferred_until = /*in:v.deferred_for*/, attempts = COALESCE(v.attempts, scheduler_job_queue.attempts), \
+     crash_count = v.crash_count, probation = v.probation, last_error = COALESCE(v.error, last_error), \
+     picked_by = NULL, picked_at = NULL, progress = NULL, updated_at = /*now*/ \
+     FROM v WHERE scheduler_job_queue.job_id = v.job_id",
+)
+.mysql(
+    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS due_in, ? AS deferred_for, ? AS attempts, \
+     ? AS crash_count, ? AS probation, ? AS error/*end*/) v \
+     STRAIGHT_JOIN scheduler_job_queue q FORCE INDEX (PRIMARY) ON q.job_id = v.job_id \
+     SET q.status = /*state:pending*/, q.version = q.version + 1, \
+     q.scheduled_time = COALESCE(/*in:v.due_in*/, q.scheduled_time), q.deferred = v.deferred_for IS NOT NULL, \
+     q.deferred_until = /*in:v.deferred_for*/, q.attempts = COALESCE(v.attempts, q.attempts), \
+     q.crash_count = v.crash_count, q.probation = v.probation, q.last_error = COALESCE(v.error, q.last_error), \
+     q.picked_by = NULL, q.picked_at = NULL, q.progress = NULL, q.updated_at = /*now*/",
+);
+
+fn bind_go_back(accepted: &Accepted<'_>, values: &mut Vec<Value>) {
+    let change = &accepted.settlement.change;
+    let (due_in, deferred_for, attempts, error) = match change {
+        Change::Reschedule { delay, attempts, error } => {
+            (Some(micros(*delay)), None, Some(*attempts), Some(error.text()))
+        }
+        Change::Defer { delay } => (None, Some(micros(*delay)).filter(|delay| *delay > 0), None, None),
+        // A rescued job keeps its time, which has come: it did nothing to lose its place for.
+        Change::Rescue { .. } | Change::Succeed { .. } | Change::Fail { .. } => (None, None, None, None),
+    };
+    let crash_count = change.crash_count(accepted.row.crash_count);
+    values.extend([
+        accepted.settlement.fence.job_id.into(),
+        Value::Int(due_in),
+        Value::Int(deferred_for),
+        Value::Int(attempts.map(i64::from)),
+        Value::count(crash_count),
+        Value::from(crash_count > 0),
+        Value::opt_text(error),
+    ]);
+}
+
+const RECORD_ATTEMPTS: Stmt = Stmt::shared(
+    "recording attempts",
+    "INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, \
+     queue_wait_us, error_class, error_message) /*rows:id int int id text time time int int text text*/",
+);
+
+/// Keeps the records of attempts.
+pub(crate) async fn record_attempts(conn: &mut dyn Conn, attempts: &[&AttemptRecord]) -> Result<(), StoreError> {
+    conn.run_each(&RECORD_ATTEMPTS, attempts, |attempt, values| {
+        values.extend([
+            attempt.job_id.into(),
+            Value::count(attempt.version),
+            Value::count(attempt.attempt),
+            attempt.node.into(),
+            attempt.status.as_str().into(),
+            attempt.timing.started_at.into(),
+            attempt.timing.ended_at.into(),
+            Value::micros(attempt.timing.duration),
+            Value::micros(attempt.timing.queue_wait),
+            Value::opt_text(attempt.error_class.as_deref()),
+            Value::opt_text(attempt.error.as_deref()),
+        ]);
+    })
+    .await?;
+    Ok(())
+}
+
+/// Records alerts about jobs, by the hashes of their errors.
+pub(crate) async fn record_alerts(conn: &mut dyn Conn, alerts: &[(JobId, String)]) -> Result<(), StoreError> {
+    conn.run_each(&RECORD_ALERTS, alerts, |(id, hash), values| values.extend([(*id).into(), hash.as_str().into()]))
+        .await?;
+    Ok(())
+}
+
+/// An alert about the same job and error is recorded once in [`ALERT_QUIET`].
+const RECORD_ALERTS: Stmt = Stmt::shared(
+    "recording alerts",
+    "WITH v (job_id, error_hash) AS (/*rows:id text*/) \
+     INSERT INTO scheduler_dlq_alert (job_id, error_hash, alert_sent_at, alert_count) \
+     SELECT v.job_id, v.error_hash, /*now*/, 1 FROM v WHERE 1 = 1 \
+     ON CONFLICT (job_id, error_hash) DO UPDATE SET alert_sent_at = excluded.alert_sent_at, \
+     alert_count = scheduler_dlq_alert.alert_count + 1 \
+     WHERE scheduler_dlq_alert.alert_sent_at <= /*ago:3600000000*/",
+)
+// No condition there; the count comes first because the assignments see each other in their order.
+.mysql(
+    "INSERT INTO scheduler_dlq_alert (job_id, error_hash, alert_sent_at, alert_count) \
+     VALUES /*each*/(?, ?, /*now*/, 1)/*end*/ ON DUPLICATE KEY UPDATE \
+     alert_count = alert_count + IF(alert_sent_at <= /*ago:3600000000*/, 1, 0), \
+     alert_sent_at = IF(alert_sent_at <= /*ago:3600000000*/, VALUES(alert_sent_at), alert_sent_at)",
+);
+
+const _: () = assert!(ALERT_QUIET.as_micros() == 3_600_000_000, "the statement above spells the quiet time");

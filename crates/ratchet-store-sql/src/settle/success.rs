@@ -1,0 +1,173 @@
+//! The ordinary end of a job, in one statement where the database can.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use ratchet_core::batch::BatchCounts;
+use ratchet_core::transition::{self, Place};
+use ratchet_core::{AttemptRecord, Change, Flow, JobId, JobState, JsonText, Settlement, StoreError};
+
+use crate::flow::batch_counts::{Counted, Tallies};
+use crate::waist::conn::Conn;
+use crate::waist::dialect::Dialect;
+use crate::waist::row::Fields;
+use crate::waist::stmt::Stmt;
+use crate::waist::value::Value;
+
+pub(crate) const STATEMENTS: &[Stmt] = &[SUCCEED];
+
+/// The settlements that [`succeed`] may be able to apply, by their index: successes without callbacks. Those of jobs with
+/// dependants it leaves to the general way.
+///
+/// None if a job is in the list twice: then somebody has to see which comes first.
+pub(crate) fn ordinary(dialect: Dialect, settlements: &[Settlement]) -> Vec<usize> {
+    let mut seen = HashSet::with_capacity(settlements.len());
+    if dialect != Dialect::Postgres || !settlements.iter().all(|settlement| seen.insert(settlement.fence.job_id)) {
+        return Vec::new();
+    }
+    let is_ordinary = |settlement: &Settlement| {
+        matches!(settlement.change, Change::Succeed { .. })
+            && settlement.new_jobs.is_empty()
+            && record(settlement).is_some()
+    };
+    (0..settlements.len()).filter(|index| is_ordinary(&settlements[*index])).collect()
+}
+
+/// The record of the attempt that the fence names.
+fn record(settlement: &Settlement) -> Option<&AttemptRecord> {
+    let fence = settlement.fence;
+    let names = |attempt: &&AttemptRecord| {
+        (attempt.job_id, attempt.version, attempt.node) == (fence.job_id, fence.version, fence.node)
+    };
+    settlement.attempt.as_ref().filter(names)
+}
+
+/// What a call of [`succeed`] did.
+#[derive(Default)]
+pub(crate) struct Succeeded {
+    /// The jobs that ended.
+    pub(crate) ended: HashSet<JobId>,
+    /// Children among them that are still to be counted.
+    pub(crate) tallies: Tallies,
+    /// Batches in which the others were.
+    pub(crate) counted: Vec<Counted>,
+}
+
+/// Ends the jobs whose fence still matches; children of batches are counted at once if `counts`, or are left to be.
+pub(crate) async fn succeed(
+    conn: &mut dyn Conn,
+    settlements: &[Settlement],
+    which: &[usize],
+    counts: bool,
+) -> Result<Succeeded, StoreError> {
+    let mut ends: Vec<(&Settlement, &AttemptRecord, JobState)> = Vec::with_capacity(which.len());
+    for settlement in which.iter().map(|index| &settlements[*index]) {
+        let to = Place::of(JobState::Running, None).and_then(|from| transition::next(from, settlement.change.event()));
+        if let (Some(attempt), Some(to)) = (record(settlement), to) {
+            ends.push((settlement, attempt, to.state()));
+        }
+    }
+    // In the order of the keys, so that two who settle some of the same jobs do not wait for each other in a circle.
+    ends.sort_unstable_by_key(|(settlement, ..)| settlement.fence.job_id);
+    let rows = conn
+        .rows_each(&SUCCEED, &[counts.into()], &ends, |(settlement, attempt, to), values| {
+            let (attempts, result) = match &settlement.change {
+                Change::Succeed { attempts, result } => (*attempts, result.as_ref()),
+                _ => (0, None),
+            };
+            values.extend([
+                settlement.fence.job_id.into(),
+                Value::count(settlement.fence.version),
+                settlement.fence.node.into(),
+                (*to).into(),
+                Value::count(attempts),
+                Value::count(settlement.change.crash_count(0)),
+                Value::opt_json(result.map(JsonText::as_str)),
+                Value::count(attempt.attempt),
+                attempt.status.as_str().into(),
+                attempt.timing.started_at.into(),
+                attempt.timing.ended_at.into(),
+                Value::micros(attempt.timing.duration),
+                Value::micros(attempt.timing.queue_wait),
+            ]);
+        })
+        .await?;
+    let mut done = Succeeded::default();
+    let ran_for: HashMap<JobId, Duration> =
+        ends.iter().map(|(_, attempt, _)| (attempt.job_id, attempt.timing.duration)).collect();
+    for row in &rows {
+        let mut fields = row.fields();
+        let id = fields.job_id("job_id")?;
+        let batch = fields.opt_job_id("batch_id")?;
+        if let Some(total) = fields.opt_int("total_items")? {
+            done.counted.push(counted_of(id, total, &mut fields)?);
+            continue;
+        }
+        done.ended.insert(id);
+        if let Some(batch) = batch.filter(|_| !counts) {
+            done.tallies.entry(batch).or_default().add(JobState::Succeeded, ran_for.get(&id).copied());
+        }
+    }
+    Ok(done)
+}
+
+/// What is needed of a batch to see what follows; how its children ended is not.
+fn counted_of(id: JobId, total: i64, fields: &mut Fields<'_>) -> Result<Counted, StoreError> {
+    let counts = BatchCounts {
+        total: u64::try_from(total).unwrap_or(0),
+        succeeded: fields.number("done_items")?,
+        sealed: fields.bool("sealed")?,
+        ..BatchCounts::default()
+    };
+    Ok(Counted::new(id, counts, fields.opt_int("progress_every")?, fields.opt_int("next_progress")?))
+}
+
+const _: () = assert!(
+    Flow::DEPENDANTS.with(Flow::BATCH).bits() == 33 && Flow::BATCH_CHILD.bits() == 16,
+    "the statement below spells the flags"
+);
+
+// What the general way does in four statements and four round trips: the row that still matches goes, its end is written,
+// its key is free, its attempt is recorded.
+//
+// Rows are found by their keys, one by one, and then by where they are: what the planner is offered leaves it no other way.
+// Of a queue that was nearly empty when it was last analyzed it believes that a key costs as much as all of them, and would
+// read the whole queue in each turn until somebody analyzes it again. A row that moves between the two is left to the
+// general way. The state is compared so that the index of what runs is no way either.
+// Children are counted for their batches in the same statement, in the order of these: a busy batch costs a turn no round
+// trip more.
+const SUCCEED: Stmt = Stmt::only_postgres(
+    "writing successes",
+    "WITH how AS MATERIALIZED (SELECT ?::boolean AS counts), \
+     v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::bigint[], ?::uuid[], ?::text[], ?::bigint[], \
+     ?::bigint[], ?::jsonb[], ?::bigint[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::bigint[], ?::bigint[]) \
+     AS v (job_id, version, node_id, state, attempts, crash_count, result, attempt, status, started_at, ended_at, \
+     duration_us, queue_wait_us)), \
+     found AS MATERIALIZED (SELECT v.*, place.* FROM v CROSS JOIN LATERAL \
+     (SELECT ctid AS place FROM scheduler_job_queue WHERE job_id = v.job_id OFFSET 0) place), \
+     gone AS (DELETE FROM scheduler_job_queue q USING found v WHERE q.ctid = v.place AND q.version = v.version \
+     AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ AND q.flow & 33 = 0 \
+     RETURNING v.*, q.last_error, q.scheduled_time, q.business_key, q.flow), \
+     ended AS (UPDATE scheduler_job j SET terminal_status = gone.state, version = gone.version + 1, \
+     terminal_error = gone.last_error, total_attempts = gone.attempts, crash_count = gone.crash_count, \
+     scheduled_time = gone.scheduled_time, terminated_at = /*now*/, execution_start_time = gone.started_at, \
+     execution_end_time = gone.ended_at, execution_duration_us = gone.duration_us, \
+     queue_wait_us = gone.queue_wait_us, job_result = gone.result FROM gone WHERE j.job_id = gone.job_id \
+     RETURNING j.job_id, CASE WHEN gone.flow & 16 <> 0 THEN j.depends_on END AS batch_id, gone.duration_us), \
+     freed AS (DELETE FROM scheduler_business_key_reservation r USING gone \
+     WHERE r.business_key = gone.business_key AND r.owner_job_id = gone.job_id), \
+     recorded AS (INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, \
+     duration_us, queue_wait_us) SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, \
+     queue_wait_us FROM gone), \
+     tally AS (SELECT batch_id, count(*) AS items, sum(duration_us)::bigint AS duration_us FROM ended, how \
+     WHERE batch_id IS NOT NULL AND how.counts GROUP BY batch_id), \
+     locked AS MATERIALIZED (SELECT b.batch_id, tally.items, tally.duration_us FROM scheduler_batch b JOIN tally \
+     ON tally.batch_id = b.batch_id ORDER BY b.batch_id FOR UPDATE OF b), \
+     counted AS (UPDATE scheduler_batch b SET completed_items = b.completed_items + locked.items, \
+     child_execution_us = b.child_execution_us + locked.duration_us, updated_at = /*now*/ \
+     FROM locked WHERE b.batch_id = locked.batch_id RETURNING b.*) \
+     SELECT job_id, batch_id, NULL::bigint AS total_items, NULL::bigint AS done_items, NULL::boolean AS sealed, \
+     NULL::bigint AS progress_every, NULL::bigint AS next_progress FROM ended \
+     UNION ALL SELECT batch_id, NULL::uuid, total_items, completed_items + failed_items + canceled_items, sealed, \
+     progress_every, next_progress FROM counted",
+);
