@@ -54,55 +54,73 @@ pub mod calls {
     pub use crate::settle::turn::turn;
 }
 
-/// Every statement that runs on a migrated database, but those of [`list::job_index`].
-const STATEMENTS: &[&[Stmt]] = &[
-    submit::STATEMENTS,
-    submit::key_reservations::STATEMENTS,
-    submit::plain::STATEMENTS,
-    claim::STATEMENTS,
-    claim::inputs::STATEMENTS,
-    claim::lane_heads::STATEMENTS,
-    claim::limited_lanes::STATEMENTS,
-    claim::merge::STATEMENTS,
-    claim::next_due::STATEMENTS,
-    claim::permits::STATEMENTS,
-    settle::STATEMENTS,
-    settle::success::STATEMENTS,
-    flow::batch_counts::STATEMENTS,
-    flow::batches::STATEMENTS,
-    flow::cancel_children::STATEMENTS,
-    flow::edges::STATEMENTS,
-    flow::follow::STATEMENTS,
-    flow::revive::STATEMENTS,
-    control::STATEMENTS,
-    control::dead_letters::STATEMENTS,
-    control::delete::STATEMENTS,
-    signal::STATEMENTS,
-    signal::mailbox::STATEMENTS,
-    signal::waits::STATEMENTS,
-    schedule::STATEMENTS,
-    schedule::fire::STATEMENTS,
-    job_row::STATEMENTS,
-    list::count::STATEMENTS,
-    list::insight::STATEMENTS,
-    list::query::STATEMENTS,
-    archive::STATEMENTS,
-    archive::archived::STATEMENTS,
-    archive::purge::STATEMENTS,
-    job_log::STATEMENTS,
-    cluster::STATEMENTS,
-    cluster::breakers::STATEMENTS,
-    cluster::lease::STATEMENTS,
-    cluster::queues::STATEMENTS,
-    cluster::resources::STATEMENTS,
-    waist::server::STATEMENTS,
-    migrate::STATEMENTS,
+/// Lists the statements of files, each with the file's module path.
+macro_rules! files {
+    ($($file:path),* $(,)?) => {
+        &[$((stringify!($file), { use $file as file; file::STATEMENTS })),*]
+    };
+}
+
+/// Every statement that runs on a migrated database, but those of [`list::job_index`], by file.
+const STATEMENTS: &[(&str, &[Stmt])] = files![
+    submit,
+    submit::key_reservations,
+    submit::plain,
+    claim,
+    claim::inputs,
+    claim::lane_heads,
+    claim::limited_lanes,
+    claim::merge,
+    claim::next_due,
+    claim::permits,
+    settle,
+    settle::success,
+    flow::batch_counts,
+    flow::batches,
+    flow::cancel_children,
+    flow::edges,
+    flow::follow,
+    flow::revive,
+    control,
+    control::dead_letters,
+    control::delete,
+    signal,
+    signal::mailbox,
+    signal::waits,
+    schedule,
+    schedule::fire,
+    job_row,
+    list::count,
+    list::insight,
+    list::query,
+    archive,
+    archive::archived,
+    archive::purge,
+    job_log,
+    cluster,
+    cluster::breakers,
+    cluster::lease,
+    cluster::queues,
+    cluster::resources,
+    waist::server,
+    migrate,
 ];
+
+/// Statements that not every database prepares outside of a transaction, or only before it is migrated, by file.
+const UNPREPARED: &[(&str, &[Stmt])] = &[("submit", submit::SAVEPOINTS), ("migrate", migrate::UNPREPARED)];
 
 /// Every statement that runs on some migrated database, one after the other.
 pub fn all_statements() -> impl Iterator<Item = &'static Stmt> {
     let listed = list::job_index::KEPT.statements().chain(list::job_index::ARCHIVE.statements());
-    STATEMENTS.iter().flat_map(|of_one_file| of_one_file.iter()).chain(listed)
+    STATEMENTS.iter().flat_map(|(_, of_one_file)| of_one_file.iter()).chain(listed)
+}
+
+/// Every statement, those too that cannot be prepared, each with the module that binds it.
+pub fn statements_by_module() -> impl Iterator<Item = (&'static str, &'static Stmt)> {
+    let listed = list::job_index::KEPT.statements().chain(list::job_index::ARCHIVE.statements());
+    let listed = listed.map(|stmt| ("list::job_index", stmt));
+    let written = STATEMENTS.iter().chain(UNPREPARED);
+    written.flat_map(|(module, stmts)| stmts.iter().map(|stmt| (*module, stmt))).chain(listed)
 }
 
 /// Every statement that runs on a migrated database of this kind, one after the other.

@@ -16,6 +16,9 @@ const DOING: &str = "migrating the schema";
 /// Statements on the table of versions; it is there once [`migrate`] has run.
 pub(crate) const STATEMENTS: &[Stmt] = &[APPLIED, BEGIN_STEP, END_STEP];
 
+/// They run before there is a schema, or are no statements for a prepared one.
+pub(crate) const UNPREPARED: &[Stmt] = &[VERSION_TABLE, HAS_VERSION_TABLE, LOCK_MIGRATIONS, UNLOCK_MIGRATIONS];
+
 /// One step of the schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {

@@ -42,7 +42,7 @@ const OWN: &[(&str, &[&str])] = &[
     ),
     ("ratchet-chaos", &["ratchet", "ratchet-core", "ratchet-testdb"]),
     ("ratchet-testdb", &["ratchet-core", "ratchet-store-sql"]),
-    ("xtask", &["ratchet-core", "ratchet-testdb"]),
+    ("xtask", &["ratchet-core", "ratchet-store-sql", "ratchet-testdb"]),
 ];
 
 /// Third parties that only some crates may depend on, and why.

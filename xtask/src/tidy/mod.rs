@@ -6,6 +6,7 @@ mod docs;
 mod files;
 mod literals;
 mod rust_source;
+mod sql;
 mod tree;
 
 use anyhow::{Result, ensure};
@@ -40,6 +41,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("a file has one idea", files::sizes),
     ("a file is named for what it holds", files::names),
     ("the state machine's page is fresh", docs::state_machine),
+    ("docs/sql shows every statement as it is", sql::check),
     ("every option of the builder is in the guide", docs::options),
     ("links and paths in the docs lead somewhere", docs::paths),
     ("the README's first snippet is short", docs::readme_snippet),
@@ -50,6 +52,7 @@ const CHECKS: &[(&str, Check)] = &[
 pub(crate) fn run(workspace: &Workspace, fix: bool) -> Result<()> {
     if fix {
         docs::write_generated(workspace)?;
+        sql::write(workspace)?;
     }
     let tree = Tree::read(&workspace.root)?;
     let sources = tree.rust_sources();

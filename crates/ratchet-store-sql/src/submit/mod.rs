@@ -120,7 +120,9 @@ async fn insert_or_undo(
     Ok(false)
 }
 
-// Not in the list of statements: not every database prepares them outside of a transaction.
+/// Not every database prepares them outside of a transaction.
+pub(crate) const SAVEPOINTS: &[Stmt] = &[MARK, UNDO, FORGET_MARK];
+
 const MARK: Stmt = Stmt::shared("marking the place before a submit", "SAVEPOINT ratchet_submit");
 const UNDO: Stmt = Stmt::shared("undoing a submit", "ROLLBACK TO SAVEPOINT ratchet_submit");
 const FORGET_MARK: Stmt = Stmt::shared("forgetting the place before a submit", "RELEASE SAVEPOINT ratchet_submit");

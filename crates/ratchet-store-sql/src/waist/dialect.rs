@@ -12,6 +12,27 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Every dialect.
+    pub const ALL: &'static [Self] = &[Self::Sqlite, Self::Postgres, Self::Mysql];
+
+    /// A short name, for files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
+        }
+    }
+
+    /// The databases' own spelling of their names.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+            Self::Mysql => "MySQL and MariaDB",
+        }
+    }
+
     /// The database's clock, plus an offset that only tests set.
     pub(crate) fn now(self, offset_us: i64) -> String {
         let clock = match self {
