@@ -1,5 +1,6 @@
 //! `docs/sql`: every statement as each database gets it, for reviewers to read, paste and explain.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -71,7 +72,8 @@ fn page(dialect: Dialect) -> String {
         dialect.title()
     );
     for (module, stmt) in statements_by_module().filter(|(_, stmt)| stmt.is_for(dialect)) {
-        page.push_str(&format!("\n-- {module}: {}\n{};\n", stmt.doing(), laid_out(&texts.render(stmt, ENTRIES))));
+        let text = laid_out(&texts.render(stmt, ENTRIES));
+        let _ = write!(page, "\n-- {module}: {}\n{text};\n", stmt.doing());
     }
     page
 }
