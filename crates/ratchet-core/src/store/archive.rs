@@ -6,52 +6,52 @@ use crate::error::StoreError;
 use crate::id::JobId;
 use crate::state::JobState;
 
-/// Moving jobs that ended long ago out of the way, and deleting what was archived long ago.
+/// The archive: moving jobs that ended long ago out of the way, and deleting what was archived long ago.
 ///
-/// An archived job is found by its id and by lists that ask for the archive, with its attempts and its signal. Nothing can
-/// be asked of it any more. Alerts about it are gone, and so is the row of a batch that it stood for; its result says what
-/// came of that. Keys that callers gave outlive it.
+/// An archived job is found by its id and by lists that ask for the archive, with its attempts and its signal. No operation
+/// changes it any more. Its alerts are gone, and so is its row as a batch; the parent job's result has the batch's counts.
+/// Idempotency keys outlive archived jobs.
 #[async_trait]
 pub trait ArchiveStore: Send + Sync {
-    /// Looks at up to `limit` ended jobs and moves those to the archive that may go, in one transaction.
+    /// Examines up to `limit` ended jobs in the order of their ids and archives those that may go, atomically.
     ///
-    /// A job may go if it ended longer ago than asked, no job that depends on it directly is live, and the job that stands
-    /// for its batch is not live either; one that stands for a batch, if all children have ended. Ids tell when jobs were
-    /// made, and what ended before a time was made before it: jobs whose id says otherwise are not looked at.
+    /// [`retention`](crate::retention) has the rule: a job may go if it ended longer ago than `age` and no live job needs it.
     ///
-    /// Nobody waits for it: jobs that another transaction holds are passed by.
+    /// A store may leave a job out of a call, for example because another transaction is changing it, if a later round finds
+    /// it again. It may also use the time in a job's id, and then leave out jobs whose id is younger than `age`: a job ends
+    /// after it was created.
     async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError>;
 
-    /// Deletes up to `limit` jobs for good that were archived longer ago than `age`, with what is left of their logs; says how
-    /// many.
+    /// Deletes up to `limit` jobs permanently that were archived longer ago than `age`, with what is left of their logs.
+    /// Returns how many.
     async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError>;
 
-    /// Deletes up to `limit` schedules for good that were cancelled or retired longer ago than `age`; says how many.
+    /// Deletes up to `limit` schedules permanently that were canceled or retired longer ago than `age`. Returns how many.
     async fn purge_schedules(&self, age: Duration, limit: usize) -> Result<u64, StoreError>;
 }
 
-/// Which jobs to archive.
+/// The jobs to archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveRequest {
-    /// How they ended.
+    /// The state in which they ended.
     pub state: JobState,
-    /// How long ago, by the database's clock.
+    /// The least time since they ended, by the database's clock.
     pub age: Duration,
-    /// Where to go on: after this id.
+    /// The id after which the scan goes on.
     pub after: Option<JobId>,
-    /// How many to look at.
+    /// The number of jobs to examine.
     pub limit: usize,
-    /// These alone, if any are given; then there is nothing to go on with.
+    /// The only jobs to consider, if any are given; the scan then has no continuation.
     pub only: Option<Vec<JobId>>,
 }
 
-/// What was archived.
+/// The result of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Archived {
-    /// How many jobs were moved.
+    /// The number of jobs that were archived.
     pub moved: u64,
-    /// The last job that was looked at, and where the next call goes on; as it was if there was none.
+    /// The last job that was examined, where the next call goes on; the request's `after` if there was none.
     pub last: Option<JobId>,
-    /// Whether there are more to look at now.
+    /// Whether more jobs can be examined now.
     pub more: bool,
 }

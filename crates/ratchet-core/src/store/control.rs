@@ -7,62 +7,64 @@ use crate::settlement::Followed;
 use crate::spec::NewJob;
 use crate::transition::Place;
 
-/// What a person may ask for. Each is guarded by [`sources`](crate::transition::sources) of its event; where the job
-/// is unknown or stands elsewhere, nothing changes and the answer is `None`.
+/// Operations on one job that a person may ask for.
+///
+/// Each is guarded by the legal source states of its event ([`transition`](crate::transition)). If the job is unknown or in
+/// another place, nothing changes and the answer is `None`. Each is atomic together with everything that follows from it.
 #[async_trait]
 pub trait ControlStore: Send + Sync {
-    /// Ends a live job; a running attempt is recorded as cancelled, the business key is freed, and what waits for its
-    /// success is cancelled with it. A batch whose job it is takes no further children, and those it has are to be cancelled
-    /// by [`cancel_children`](super::BatchStore::cancel_children).
+    /// Ends a live job. A running attempt is recorded as canceled, the business key is released, and dependents that wait for
+    /// the job's success are canceled. A batch's parent job closes the batch to further children; those that exist are
+    /// canceled by [`cancel_children`](super::BatchStore::cancel_children).
     async fn cancel(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
     /// Suspends a PENDING or FAILED job.
     async fn pause(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
-    /// Lets a paused job go on from where it was.
+    /// Returns a paused job to the state from which it was paused.
     async fn resume(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
-    /// Gives a FAILED job a new life: attempts and crash count 0, error cleared, due now.
+    /// Returns a FAILED job to work: attempts and crash count 0, error cleared, due now.
     ///
-    /// It takes its business key again; [`Duplicate`](crate::ErrorKind::Duplicate) if another job holds it. Jobs that were
-    /// cancelled because it had failed wait for it again, with their keys, under the same rule; so do those that its end had
-    /// let go and that have not begun. A job that never got its signal waits for that again, for its full time. A child of a
-    /// batch counts as failed no more; [`Conflict`](crate::ErrorKind::Conflict) if its batch is over, and if a job never ran
-    /// because whether to run could not be told: see [`untold`](crate::flow::untold).
+    /// It takes its business key again; [`Duplicate`](crate::ErrorKind::Duplicate) if another job holds it. Dependents that were
+    /// canceled because it failed wait for it again, with their keys, under the same rule; so do those that its end released
+    /// and that have not begun. A job that never received its signal waits for it again, for its full time. A batch's child
+    /// no longer counts as failed; [`Conflict`](crate::ErrorKind::Conflict) if its batch is over, and if a job never ran
+    /// because its condition was undecidable: see [`untold`](crate::flow::untold).
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
     /// Lets a WAITING job become PENDING; it counts as waiting for a slot since now, or since its time if that is later.
     async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
-    /// Cancels `old` and stores `new` in one transaction; `new` may take over the business key of `old`.
+    /// Cancels `old` and stores `new`, atomically; `new` may take over the business key of `old`.
     ///
-    /// An idempotency key is looked at before anything else, so that asking again after a lost reply finds what the
-    /// first asking did.
+    /// The idempotency key is checked before anything else, so that repeating the call after a lost reply finds what the
+    /// first call did.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such job, [`Conflict`](crate::ErrorKind::Conflict) if
-    /// it cannot be cancelled any more, [`Duplicate`](crate::ErrorKind::Duplicate) if a third job holds the new key.
+    /// it can no longer be canceled, [`Duplicate`](crate::ErrorKind::Duplicate) if a third job holds the new key.
     /// Nothing changes then.
     async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError>;
 }
 
-/// A transition that a person asked for and that happened.
+/// A transition that was asked for and happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transitioned {
-    /// Where the job stood before.
+    /// The place of the job before.
     pub from: Place,
-    /// The job as it now is.
+    /// The job as it is now.
     pub job: JobRecord,
-    /// Jobs whose place changed with it.
+    /// The jobs whose place changed with it.
     pub followed: Vec<Followed>,
 }
 
-/// What a replacement came to.
+/// The result of a replacement.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a rare call, matched at once and never stored")]
 pub enum Replacement {
     /// The old job was cancelled and the new one stored.
     Replaced(Transitioned),
-    /// The new job's idempotency key was used before: nothing changed, this job stands for it.
+    /// Nothing changed: the new job's idempotency key was used before, by this job.
     Existing(JobId),
 }

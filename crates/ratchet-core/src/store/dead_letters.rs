@@ -5,10 +5,10 @@ use crate::error::StoreError;
 use crate::page::{JobCursor, JobFilter, PAGE_LIMIT_MAX, Page};
 use crate::priority::Priority;
 
-/// Looking through the dead letter queue, and giving much of it a new life at once.
+/// The dead letter queue: listing it, and retrying many letters at once.
 #[async_trait]
 pub trait DeadLetterStore: Send + Sync {
-    /// A page of dead letters, newest first; `limit` as for [`list`](super::QueryStore::list).
+    /// Returns a page of dead letters, newest first; `limit` as for [`list`](super::QueryStore::list).
     async fn dead_letters(
         &self,
         filter: &JobFilter,
@@ -18,31 +18,31 @@ pub trait DeadLetterStore: Send + Sync {
 
     /// Retries up to `limit` dead letters, the newest first, each as [`retry`](super::ControlStore::retry) does: all or none.
     ///
-    /// Children of batches that are over cannot be retried, and are passed over: they do not count against `limit`, which is 1 to
+    /// Children of batches that are over cannot be retried and are skipped: they do not count against `limit`, which is 1 to
     /// [`RETRY_ALL_MAX`](crate::limits::RETRY_ALL_MAX), else [`Invalid`](crate::ErrorKind::Invalid).
     ///
     /// # Errors
-    /// [`Duplicate`](crate::ErrorKind::Duplicate) if a live job, or another one of these, holds the business key of one of
-    /// them, or of one that would be revived. Nothing changes then, and [`held`](StoreError::held) says which letters to
-    /// leave out: of those that nothing hangs on all at once, and else at least one.
+    /// [`Duplicate`](crate::ErrorKind::Duplicate) if a live job, or another letter of this call, holds the business key of one of
+    /// them, or of a dependent that would be revived. Nothing changes then, and [`held`](StoreError::held) names the letters to
+    /// leave out: all of those without dependents at once, and else at least one.
     async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError>;
 }
 
-/// What came of retrying dead letters.
+/// The result of retrying dead letters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetriedAll {
-    /// How many were given a new life.
+    /// The number of letters that were retried.
     pub count: u64,
-    /// How many jobs wait again that had been cancelled because of them.
+    /// The number of dependents that wait again and had been canceled because of them.
     pub revived: u64,
-    /// How many were passed over: their batch is over, or they never ran because whether to could not be told.
+    /// The number of letters that were skipped: their batch is over, or they never ran because their condition was undecidable.
     pub passed_over: u64,
-    /// The most urgent of those that can run.
+    /// The highest priority among those that can run.
     pub priority: Option<Priority>,
 }
 
-/// How many dead letters are looked at, at most, to find those that are meant.
+/// Maximum number of dead letters that are examined to find those of a filter.
 pub const LETTERS_LOOKED_AT_MAX: usize = 20_000;
 
-/// In how many pages: those of a filter that hardly a letter passes hold few, or none, and each is a long look.
+/// The same in pages: pages of a filter that few letters pass may have few letters, or none.
 pub const LETTER_PAGES_MAX: usize = LETTERS_LOOKED_AT_MAX / PAGE_LIMIT_MAX;

@@ -11,48 +11,51 @@ use crate::name::{Kind, QueueName, ResourceName};
 use crate::priority::Priority;
 use crate::state::JobState;
 
-/// What [`insight`](crate::insight) and [`explain`](crate::explain) are made of. Each answer costs as much as it is long,
-/// however many jobs there are.
+/// The facts behind [`insight`](crate::insight) and [`explain`](crate::explain). The cost of each answer depends on its
+/// length, not on the number of jobs.
+///
+/// A lane is the set of waiting jobs that share probation, resource, queue, kind and priority. Every store has an ordered
+/// index that begins with these five fields and ends with the scheduled time and the id: claims read its ranges.
 #[async_trait]
 pub trait InsightStore: Send + Sync {
-    /// The lanes in which PENDING jobs wait that were not put off, up to [`LANES_MAX`]; with the first job of each.
+    /// Returns the lanes in which PENDING jobs wait that are not deferred, up to [`LANES_MAX`], with the first job of each.
     async fn waiting_lanes(&self) -> Result<Vec<WaitingLane>, StoreError>;
 
-    /// How many jobs wait in each of these ranges; no more than `most` are counted of each.
+    /// Counts the jobs that wait in each of these ranges, at most `most` in each.
     async fn count_waiting(&self, ranges: &[LaneRange], most: u64) -> Result<Vec<u64>, StoreError>;
 
-    /// The jobs that ended so, of those that were made last; up to `limit`, newest first.
+    /// Returns jobs that ended in this state, of those that were created last: up to `limit`, newest first.
     async fn recent_ends(&self, state: JobState, limit: usize) -> Result<Vec<RecentEnd>, StoreError>;
 
-    /// How many jobs ended so and are not archived; no more than `most` are counted.
+    /// Counts the jobs that ended in this state and are not archived, at most `most`.
     async fn count_ended(&self, state: JobState, most: u64) -> Result<u64, StoreError>;
 
-    /// RUNNING jobs by queue.
+    /// Returns the number of RUNNING jobs by queue.
     async fn running_by_queue(&self) -> Result<BTreeMap<QueueName, u64>, StoreError>;
 
-    /// The queues that claims pass by.
+    /// Returns the queues that claims leave out.
     async fn paused_queues(&self) -> Result<Vec<QueueName>, StoreError>;
 
-    /// The edges that end at a job: what it waits or waited for, in the order of their definition.
+    /// Returns the edges that end at a job, in the order of their definition.
     async fn edges_to(&self, id: JobId) -> Result<Vec<Edge>, StoreError>;
 }
 
-/// Most lanes that are told of.
+/// Maximum number of lanes in one answer; the rest is left out.
 pub const LANES_MAX: usize = 1_000;
 
-/// What the claim keeps together: jobs that differ by nothing but their time.
+/// A lane with waiting jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingLane {
-    /// Whether they are on probation.
+    /// Whether its jobs are on probation.
     pub probation: bool,
-    /// What they need a permit for.
+    /// The resource that its jobs need a permit for.
     pub resource: Option<ResourceName>,
-    /// Their queue.
+    /// The queue.
     pub queue: QueueName,
-    /// Their kind.
+    /// The kind.
     pub kind: Kind,
-    /// Their priority.
+    /// The priority.
     pub priority: Priority,
-    /// When the first of them became or becomes due.
+    /// The time at which its first job became or becomes due.
     pub head: Timestamp,
 }

@@ -10,31 +10,30 @@ use crate::name::{BusinessKey, IdempotencyKey};
 use crate::record::JobRecord;
 use crate::spec::NewJob;
 
-/// Putting jobs in and reading them back.
+/// Storing jobs and reading them back.
 #[async_trait]
 pub trait JobStore: Send + Sync {
-    /// Stores the jobs of all units in one transaction and says, for each unit, what became of it.
+    /// Stores the jobs of all units atomically. Returns the outcome of each unit, in order.
     ///
-    /// A unit stands or falls as a whole; a refused unit changes nothing and does not harm its neighbours. When a call
-    /// returns `Err`, nothing of it was stored, except after [`Unavailable`](crate::ErrorKind::Unavailable), when the
+    /// A unit is stored as a whole or refused as a whole; a refused unit changes nothing and does not affect the others. When a
+    /// call returns `Err`, nothing of it was stored, except after [`Unavailable`](crate::ErrorKind::Unavailable), when the
     /// reply to the commit may have been lost. Submitting the same units again is then safe: a unit whose jobs are
-    /// already there is reported as created.
+    /// already stored is reported as created.
     async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError>;
 
-    /// Reads jobs by id, in the order of the ids; unknown ids are left out.
+    /// Returns jobs by id, archived ones too, in the order of the ids; unknown ids are left out.
     async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError>;
 
-    /// The live job that holds a business key.
+    /// Returns the live job that holds a business key.
     async fn find_by_business_key(&self, key: &BusinessKey) -> Result<Option<JobId>, StoreError>;
 
-    /// The job that was first submitted with an idempotency key, even if it was deleted since.
+    /// Returns the job that was first submitted with an idempotency key, even if it was deleted since.
     async fn find_by_idempotency_key(&self, key: &IdempotencyKey) -> Result<Option<JobId>, StoreError>;
 
-    /// Deletes a terminal job with its tags, attempts, alerts and log; `false` if there is none.
+    /// Deletes a terminal job with its tags, attempts, alerts and log. Returns `false` if there is none.
     ///
-    /// Its idempotency key stays taken. A live job, and one that a live job waits for or has its input from, is a
-    /// [`Conflict`](crate::ErrorKind::Conflict); so is one whose result a failed job needs if it is retried, or one that was
-    /// cancelled because of a failed job if that is.
+    /// Its idempotency key stays taken. [`Conflict`](crate::ErrorKind::Conflict) if the job is live, if a live job waits for it or
+    /// takes its input from it, and if a failed job needs it when it is retried.
     async fn delete(&self, id: JobId) -> Result<bool, StoreError>;
 
     /// Somebody waits for the end of this job: a settlement that [`discards`](crate::Settlement::discards) leaves it. Nothing else

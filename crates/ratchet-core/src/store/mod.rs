@@ -1,7 +1,17 @@
 //! The traits that a store implements, split by who reads them.
 //!
-//! Every trait is object-safe; the engine and the client hold an `Arc<dyn Store>`. A store states what it promises by
-//! passing the suite in `ratchet-conformance`.
+//! Every trait is object-safe; the engine and the client hold an `Arc<dyn Store>`. The suite in `ratchet-conformance` is the
+//! executable form of this contract. What any store must guarantee, on tables and on documents alike:
+//!
+//! - **Atomic calls.** A call that writes happens as a whole or not at all, with everything that its documentation says
+//!   follows from it. A call that fails with [`Unavailable`](crate::ErrorKind::Unavailable) may or may not have happened; it
+//!   can be repeated, and the repetition changes nothing that the first has changed.
+//! - **No lost update.** Two concurrent calls behave as if one came after the other wherever they touch the same job, key,
+//!   batch, permit or lease. Whether that is done by locks, by versions that are compared or by retries is the store's choice;
+//!   conflicts that it can resolve by repeating its own transaction are resolved before the caller sees them.
+//! - **One clock.** Times are compared and written by the database's clock. Ages and delays travel as durations.
+//! - **Rules come from the core.** A store reads rows, asks a pure function of this crate and writes what it returns.
+//! - **Bounded work.** A call examines no more than its limit, or the bound that it documents, however much is stored.
 
 mod archive;
 mod batches;

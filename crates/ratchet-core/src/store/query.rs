@@ -11,23 +11,26 @@ use crate::page::{JobCursor, JobFilter, ListCursor, Page};
 use crate::record::{AttemptRecord, JobRecord};
 use crate::state::JobState;
 
-/// Jobs by state.
+/// Numbers of jobs by state.
 pub type StateCounts = BTreeMap<JobState, u64>;
 
-/// Some attempts of a job, the last first.
+/// The last attempts of a job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LastAttempts {
-    /// They.
+    /// The attempts, most recent first.
     pub items: Vec<AttemptRecord>,
-    /// How many attempts are recorded in all.
+    /// The number of recorded attempts.
     pub total: u64,
 }
 
-/// Looking at what is there.
+/// Lists, counts and history.
 #[async_trait]
 pub trait QueryStore: Send + Sync {
-    /// A page of jobs, in the order of the filter; `limit` is 1 to [`PAGE_LIMIT_MAX`](crate::page::PAGE_LIMIT_MAX), and
-    /// `after` comes from a list in the same order, else [`Invalid`](crate::ErrorKind::Invalid).
+    /// Returns a page of jobs, in the order of the filter. A page may be shorter than asked for and still have a next one: the
+    /// number of jobs that are examined for one page is bounded.
+    ///
+    /// `limit` is 1 to [`PAGE_LIMIT_MAX`](crate::page::PAGE_LIMIT_MAX), and `after` comes from a list in the same order, else
+    /// [`Invalid`](crate::ErrorKind::Invalid).
     async fn list(
         &self,
         filter: &JobFilter,
@@ -35,30 +38,29 @@ pub trait QueryStore: Send + Sync {
         limit: usize,
     ) -> Result<Page<JobRecord, ListCursor>, StoreError>;
 
-    /// How many jobs there are of a filter, and in which groups. No more than [`COUNTED_MAX`](crate::count::COUNTED_MAX) are
-    /// looked at.
+    /// Counts the jobs of a filter by groups. At most [`COUNTED_MAX`](crate::count::COUNTED_MAX) jobs are examined.
     async fn count(&self, filter: &JobFilter, by: &CountBy) -> Result<Counted, StoreError>;
 
-    /// How many jobs stand where; states without jobs are left out.
+    /// Counts jobs by state; states without jobs are left out.
     async fn count_by_state(&self) -> Result<StateCounts, StoreError>;
 
-    /// The same of the jobs that were submitted on behalf of this principal.
+    /// Counts the jobs that were submitted for this principal by state; states without jobs are left out.
     async fn count_by_state_of(&self, principal: &Principal) -> Result<StateCounts, StoreError>;
 
-    /// The attempts of a job, the first first.
+    /// Returns the attempts of a job, oldest first.
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError>;
 
-    /// The last attempts of a job before that of this version, the last first, and how many there are in all; `limit` as for
-    /// [`list`](Self::list). Of archived jobs the archive keeps the last ones only.
+    /// Returns the last attempts of a job before the one of this version, most recent first, and how many there are in all;
+    /// `limit` as for [`list`](Self::list). The archive retains only the last attempts of a job.
     async fn last_attempts(&self, id: JobId, before: Option<u64>, limit: usize) -> Result<LastAttempts, StoreError>;
 
-    /// A workflow with all its steps and edges; `None` if there is none of this id.
+    /// Returns a workflow with all its steps and edges; `None` if there is none with this id.
     async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError>;
 
-    /// The ids of workflows, newest first; `limit` as for [`list`](Self::list).
+    /// Returns the ids of workflows, newest first; `limit` as for [`list`](Self::list).
     async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError>;
 
-    /// The edges that begin at jobs: who depends on them, on which condition, and what came of it.
+    /// Returns the edges that begin at jobs: their dependents, the condition of each, and whether it was met.
     async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError>;
 
     /// How many alerts were recorded for a job's way to the dead letter queue.

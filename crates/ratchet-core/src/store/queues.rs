@@ -4,15 +4,15 @@ use crate::error::StoreError;
 use crate::name::QueueName;
 use crate::node::QueueRecord;
 
-/// Queues: pausing them, looking at them.
+/// Queues: pausing, resuming and listing them.
 #[async_trait]
 pub trait QueueStore: Send + Sync {
-    /// Makes claims pass the queue by; `true` if it was not paused before. Jobs that run go on.
+    /// Excludes the queue from claims. Returns whether it was not paused before. Running jobs continue.
     async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError>;
 
-    /// Lets the queue's jobs be claimed again; `true` if it was paused before.
+    /// Lets the queue's jobs be claimed again. Returns whether it was paused.
     async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError>;
 
-    /// Every queue that is paused or has live jobs, by name.
+    /// Returns every queue that is paused or has live jobs, by name.
     async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError>;
 }

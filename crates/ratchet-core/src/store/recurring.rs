@@ -11,11 +11,10 @@ use crate::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, Rec
 /// Schedules.
 #[async_trait]
 pub trait RecurringStore: Send + Sync {
-    /// Stores a schedule.
+    /// Stores a schedule. Storing the same id again changes nothing.
     ///
     /// # Errors
-    /// [`Duplicate`](crate::ErrorKind::Duplicate) if a job or another schedule holds its business key. Storing the same id again
-    /// changes nothing.
+    /// [`Duplicate`](crate::ErrorKind::Duplicate) if a job or another schedule holds its business key.
     async fn create_recurring(&self, new: &NewRecurring) -> Result<(), StoreError>;
 
     /// Stores a schedule that code declares, or changes it to what the code now says. In any case it counts as declared just
@@ -26,8 +25,13 @@ pub trait RecurringStore: Send + Sync {
     /// paused as it was, and counts on.
     async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError>;
 
-    /// Declares schedules like [`declare_recurring`](Self::declare_recurring), in the order given: what a node calls from
-    /// time to time, to say that it still declares them. A few statements for all of them, if they have not changed.
+    /// Declares schedules, in the order given: stores those that are new, changes the others to what the code now says. Each
+    /// counts as declared now. A node calls this repeatedly for the schedules of its code; unless they have changed it costs a
+    /// few statements for all of them.
+    ///
+    /// A schedule that is unchanged, one whose [times](NewRecurring::schedule) are the same, and one that is due retains its next
+    /// fire; any other takes the new one. A paused one stays paused. One that was [retired](ArchiveReason::Retired) returns as
+    /// paused as it was, and continues its counts.
     async fn declare_all_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
         let mut declared = Vec::with_capacity(all.len());
         for new in all {
@@ -36,10 +40,10 @@ pub trait RecurringStore: Send + Sync {
         Ok(declared)
     }
 
-    /// Reads schedules by id, in the order of the ids; unknown ids are left out.
+    /// Returns schedules by id, in the order of the ids; unknown ids are left out.
     async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError>;
 
-    /// A page of schedules, newest first; `limit` as for jobs.
+    /// Returns a page of schedules, newest first; `limit` as for jobs.
     async fn list_recurring(
         &self,
         filter: &RecurringFilter,
@@ -47,26 +51,27 @@ pub trait RecurringStore: Send + Sync {
         limit: usize,
     ) -> Result<Page<RecurringRecord>, StoreError>;
 
-    /// How long, by the database's clock, until the next fire of any schedule that is not paused: zero if one is due
+    /// Returns the time, by the database's clock, until the next fire of any schedule that is not paused: zero if one is due
     /// already, `None` if none will ever fire.
     async fn next_fire(&self) -> Result<Option<Duration>, StoreError>;
 
-    /// Up to `limit` schedules that are due, the longest due first, and the database's time.
+    /// Returns up to `limit` due schedules, the longest due first, and the database's time.
     async fn due_recurring(&self, limit: usize) -> Result<(Timestamp, Vec<RecurringRecord>), StoreError>;
 
-    /// Fires schedules: each with its jobs and its next fire, in one transaction for all.
+    /// Fires schedules: each with its jobs and its next fire, all of them atomically.
     ///
-    /// A schedule whose next fire is not the expected one any more, or that is paused or gone, changes nothing. The overlap
-    /// policy is applied here, with the last job's row locked ([`arrange`](crate::recurring::arrange)).
+    /// A schedule whose next fire is no longer the expected one, or that is paused or gone, changes nothing. The overlap policy is
+    /// applied here, while the last job cannot change ([`arrange`](crate::recurring::arrange)).
     async fn fire_recurring(&self, firings: &[Firing]) -> Result<Vec<Fired>, StoreError>;
 
-    /// Suspends a schedule; `false` if it is paused already or unknown.
+    /// Suspends a schedule. Returns `false` if it is paused already or unknown.
     async fn pause_recurring(&self, id: JobId) -> Result<bool, StoreError>;
 
-    /// Lets a paused schedule go on, from `next_fire`; `false` if it is not paused or unknown.
+    /// Resumes a paused schedule, from `next_fire`. Returns `false` if it is not paused or unknown.
     async fn resume_recurring(&self, id: JobId, next_fire: Option<Timestamp>) -> Result<bool, StoreError>;
 
-    /// Ends a schedule: kept in the archive, its key and its tags freed. Jobs that it has fired stay. `false` if there is none.
+    /// Ends a schedule: it is retained in the archive, its key and its tags are released, and jobs that it has fired stay.
+    /// Returns `false` if there is none.
     ///
     /// With `idle_for`, only if it was neither declared nor changed for that long.
     async fn cancel_recurring(
@@ -77,7 +82,7 @@ pub trait RecurringStore: Send + Sync {
     ) -> Result<bool, StoreError>;
 }
 
-/// What declaring a schedule came to.
+/// The result of declaring a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Declared {
     /// It is new.
@@ -88,7 +93,7 @@ pub enum Declared {
     Unchanged,
 }
 
-/// What firing a schedule came to.
+/// The result of firing a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fired {
     /// So many jobs were stored, and so many fires passed over.

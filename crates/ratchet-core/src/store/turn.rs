@@ -6,32 +6,37 @@ use crate::claim::{Claim, ClaimRequest};
 use crate::error::StoreError;
 use crate::settlement::{Followed, Settled, Settlement};
 
-/// The hot path: settling what has ended and claiming what comes next.
+/// The hot path: settling ended attempts and claiming due jobs.
 #[async_trait]
 pub trait TurnStore: Send + Sync {
-    /// In one transaction: settles what has ended, then claims for the room there is.
+    /// Settles ended attempts, then claims into the free slots, atomically: all of it happens or none.
     ///
-    /// Each settlement is guarded by its fence and by the legal source states. One that no longer matches changes
-    /// nothing and is reported as [`Settled::Conflict`]; it does not harm the others. Effects (business key released,
-    /// attempt recorded, alert, callbacks, dependants released or cancelled) follow only from rows that really changed.
+    /// The least that a store guarantees:
     ///
-    /// Claims come pool by pool, in the exact order of effective priority, then scheduled time, then id within each. Only due
-    /// PENDING jobs of the pool's kinds in unpaused queues are taken, and a job on probation only if asked for, and
-    /// then at most one.
+    /// - Each settlement is guarded by its fence and by the legal source states. One that no longer matches changes nothing, is
+    ///   reported as [`Settled::Conflict`] and does not affect the others. A settlement that may have been written by an
+    ///   earlier call whose reply was lost is recognized by its attempt's record.
+    /// - The outcome and its effects are one: released business key, attempt, alert, callbacks, released or canceled
+    ///   dependents, counted batches, ended permits. Effects follow only from jobs that really changed.
+    /// - Claims are listed pool by pool, each in the exact order of effective priority, scheduled time and id. Only due PENDING
+    ///   jobs of the pool's kinds in queues that are not paused are claimed; a job on probation only if asked for, and then at
+    ///   most one.
+    /// - Concurrent calls claim disjoint sets. A job that another call is claiming or changing may be left out: waiting for
+    ///   it is not allowed to block a claim.
     async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError>;
 
-    /// How long, by the database's clock, until the next job that this request could claim becomes due: zero if one is
-    /// due already, `None` if none waits.
+    /// Returns the time, by the database's clock, until the next job that this request could claim becomes due: zero if one
+    /// is due already, `None` if none waits.
     async fn next_due(&self, request: &ClaimRequest) -> Result<Option<Duration>, StoreError>;
 }
 
-/// What one turn did.
+/// The result of one turn.
 #[derive(Debug, Default)]
 pub struct Turn {
     /// One entry per settlement, in order.
     pub settled: Vec<Settled>,
-    /// The jobs that were claimed: pool by pool, in claim order within each.
+    /// The claimed jobs: pool by pool, in claim order within each.
     pub claimed: Vec<Claim>,
-    /// Jobs whose place changed because the settled ones ended.
+    /// The jobs whose place changed because the settled ones ended.
     pub followed: Vec<Followed>,
 }
