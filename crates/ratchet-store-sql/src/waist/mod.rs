@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) mod literal;
 pub(crate) mod row;
 pub mod server;
+mod columns;
 pub(crate) mod stmt;
 pub(crate) mod transact;
 pub(crate) mod value;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ratchet_core::JobState;
 
 use crate::claim::scan_start::Marks;
+use crate::waist::columns;
 use crate::waist::dialect::Dialect;
 use crate::waist::literal;
 use crate::waist::value::Value;
@@ -26,6 +27,9 @@ use crate::waist::value::Value;
 /// | `/*skip_locked*/` | the same, passing over rows that another transaction has locked |
 /// | `/*by_id*/` | after a table: its rows are found by their primary key, whatever statistics say |
 /// | `/*or_nothing*/` | the clause that lets an insert pass over taken keys |
+/// | `/*columns:job.plain*/` | the columns of a group of [`columns`](super::columns), as its argument says |
+/// | `/*set:signal*/` | the same with a value assigned to each |
+/// | `/*schema*/` | before a table: the qualifier of its schema, which is empty so far |
 /// | `/*any*/` | `IN (…)` or `= ANY (…)`: is one of a list of keys |
 /// | `/*rows:id int*/` | the rows of a list, here of an id and a number each, as a table |
 /// | `/*each*/ … /*end*/` | the part between, repeated with commas |
@@ -202,12 +206,16 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
             "any" => {
                 let _ = write!(out, "IN ({})", repeated("?", ", ", count));
             }
+            "columns" => out.push_str(&columns::listed(argument)),
+            "set" => out.push_str(&columns::assigned(argument)),
+            "schema" => {}
             "rows" => {
+                let kinds = columns::kinds(argument);
                 if dialect.has_arrays() {
-                    let arrays: Vec<_> = argument.split(' ').map(|kind| format!("?::{}[]", array_of(kind))).collect();
+                    let arrays: Vec<_> = kinds.iter().map(|kind| format!("?::{}[]", array_of(kind))).collect();
                     let _ = write!(out, "SELECT * FROM unnest({})", arrays.join(", "));
                 } else {
-                    let row = format!("({})", repeated("?", ", ", argument.split(' ').count()));
+                    let row = format!("({})", repeated("?", ", ", kinds.len()));
                     let _ = write!(out, "VALUES {}", repeated(&row, ", ", count));
                 }
             }

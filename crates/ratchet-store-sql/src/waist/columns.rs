@@ -1,0 +1,173 @@
+//! The columns that several statements share, each listed once, in the order in which they are bound and read.
+//!
+//! Texts name a group with a token: `/*columns:job.plain*/` lists its columns, `/*columns:job.plain j.*/` those of the row `j`,
+//! `/*columns:job.plain j.as*/` gives them their own names in an answer, and `/*set:signal*/` assigns a placeholder to each.
+//! In `/*rows:…*/` a group is `@job.plain`.
+
+/// A column, and the kind of its values as `/*rows:…*/` spells it.
+type Column = (&'static str, &'static str);
+
+const GROUPS: &[(&str, &[Column])] = &[
+    // What every job has. Most have nothing else.
+    (
+        "job.plain",
+        &[
+            ("job_id", "id"),
+            ("kind", "text"),
+            ("queue", "text"),
+            ("job_type", "text"),
+            ("priority", "int"),
+            ("payload", "json"),
+            ("max_retries", "int"),
+            ("backoff_policy", "text"),
+            ("backoff_param_us", "int"),
+        ],
+    ),
+    // What a submit may add.
+    (
+        "job.optional",
+        &[
+            ("params", "json"),
+            ("tags", "json"),
+            ("timeout_us", "int"),
+            ("resource_name", "text"),
+            ("caller_principal", "text"),
+            ("idempotency_key", "text"),
+            ("business_key", "text"),
+            ("on_success", "json"),
+            ("on_failure", "json"),
+            ("origin", "json"),
+            ("depends_on", "id"),
+            ("workflow_id", "id"),
+            ("step_name", "text"),
+        ],
+    ),
+    // What a live job has in the hot row, and an ended one here.
+    ("job.ties", &[("flow", "int"), ("release_delay_us", "int")]),
+    // What became of a job. Written by the settlement that ends it.
+    (
+        "job.end",
+        &[
+            ("terminal_status", "text"),
+            ("version", "int"),
+            ("total_attempts", "int"),
+            ("crash_count", "int"),
+            ("scheduled_time", "time"),
+            ("terminal_error", "text"),
+            ("terminated_at", "time"),
+            ("job_result", "json"),
+            ("canceled_because", "id"),
+            ("superseded_by", "id"),
+        ],
+    ),
+    (
+        "job.timing",
+        &[
+            ("execution_start_time", "time"),
+            ("execution_end_time", "time"),
+            ("execution_duration_us", "int"),
+            ("queue_wait_us", "int"),
+        ],
+    ),
+    // Where a job waits: the key of its lane and its place in it.
+    (
+        "queue.plain",
+        &[
+            ("job_id", "id"),
+            ("status", "text"),
+            ("queue", "text"),
+            ("kind", "text"),
+            ("priority", "int"),
+            ("scheduled_time", "time"),
+        ],
+    ),
+    (
+        "attempt.plain",
+        &[
+            ("job_id", "id"),
+            ("version", "int"),
+            ("attempt", "int"),
+            ("node_id", "id"),
+            ("status", "text"),
+            ("started_at", "time"),
+            ("ended_at", "time"),
+            ("duration_us", "int"),
+            ("queue_wait_us", "int"),
+        ],
+    ),
+    ("attempt.error", &[("error_class", "text"), ("error_message", "text")]),
+    ("wait", &[("job_id", "id"), ("signal_key", "text"), ("signal_timeout_us", "int"), ("expires_at", "time")]),
+    // A signal that has come, for a job or to be taken.
+    (
+        "signal",
+        &[
+            ("payload", "json"),
+            ("outcome", "text"),
+            ("rejection_reason", "text"),
+            ("delivered_by", "text"),
+            ("delivered_at", "time"),
+            ("delivery_id", "id"),
+        ],
+    ),
+];
+
+/// Returns the columns of a group.
+fn group(name: &str) -> &'static [Column] {
+    let found = GROUPS.iter().find(|(group, _)| *group == name);
+    found.map_or_else(|| panic!("{name} is one of the groups of columns"), |(_, columns)| *columns)
+}
+
+/// Returns what `/*columns:…*/` becomes: groups with commas between them, then how each column is written.
+pub(super) fn listed(argument: &str) -> String {
+    let (groups, form) = argument.split_once(' ').unwrap_or((argument, ""));
+    let (row, named) = form.split_once('.').map_or(("", false), |(row, named)| (row, named == "as"));
+    let columns = groups.split(',').flat_map(group).map(|(column, _)| match (row, named) {
+        ("", _) => (*column).to_owned(),
+        (row, false) => format!("{row}.{column}"),
+        (row, true) => format!("{row}.{column} AS {column}"),
+    });
+    columns.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what `/*set:…*/` becomes.
+pub(super) fn assigned(groups: &str) -> String {
+    let columns = groups.split(',').flat_map(group).map(|(column, _)| format!("{column} = ?"));
+    columns.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the kinds of the columns of `/*rows:…*/`.
+pub(super) fn kinds(argument: &str) -> Vec<&str> {
+    let kinds = argument.split(' ').flat_map(|word| match word.strip_prefix('@') {
+        Some(name) => group(name).iter().map(|(_, kind)| *kind).collect(),
+        None => vec![word],
+    });
+    kinds.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_written_as_it_is_needed() {
+        let check = |argument: &str, expected: &str| assert_eq!(listed(argument), expected);
+        check("job.ties", "flow, release_delay_us");
+        check("job.ties,attempt.error", "flow, release_delay_us, error_class, error_message");
+        check("job.ties v.", "v.flow, v.release_delay_us");
+        check("job.ties j.as", "j.flow AS flow, j.release_delay_us AS release_delay_us");
+        assert_eq!(assigned("job.ties"), "flow = ?, release_delay_us = ?");
+        assert_eq!(kinds("id @job.ties time"), ["id", "int", "int", "time"]);
+    }
+
+    #[test]
+    fn a_column_is_listed_once_for_each_table() {
+        for (at, (name, columns)) in GROUPS.iter().enumerate() {
+            let table = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+            let others = GROUPS[at + 1..].iter().filter(|(other, _)| table(other) == table(name));
+            for (_, other) in others {
+                let twice = other.iter().find(|(column, _)| columns.iter().any(|(listed, _)| listed == column));
+                assert_eq!(twice, None, "{name}");
+            }
+        }
+    }
+}
