@@ -898,7 +898,8 @@ WHERE job_id = ?;
 INSERT INTO scheduler_recurring_job (recurring_id, kind, queue, spec, on_success, on_failure, schedule, misfire_policy,
     max_catch_up, overlap_policy, business_key, declared, next_fire_time, paused, last_fire_time, last_job_id,
     fired_count, skipped_count, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?);
 
 -- schedule: tagging a schedule
 INSERT INTO scheduler_job_tag (tag, job_id)
@@ -907,8 +908,8 @@ VALUES (?, ?), (?, ?);
 -- schedule: locking schedules
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r FORCE INDEX (PRIMARY)
 WHERE r.recurring_id IN (?, ?)
@@ -917,8 +918,8 @@ ORDER BY r.recurring_id FOR UPDATE;
 -- schedule: reading schedules
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.recurring_id IN (?, ?);
@@ -942,8 +943,8 @@ WHERE recurring_id = ?;
 -- schedule: listing schedules
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.recurring_id < ? AND (? IS NULL OR r.business_key = ?) AND (? IS NULL OR r.declared = ?) AND (? IS NULL OR
@@ -959,8 +960,8 @@ WHERE paused = 0;
 -- schedule: looking for the next fire
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.paused = 0 AND r.next_fire_time IS NOT NULL
@@ -970,8 +971,8 @@ LIMIT ?;
 -- schedule: looking for schedules that are due
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.paused = 0 AND r.next_fire_time <= ?

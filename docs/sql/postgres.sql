@@ -996,8 +996,10 @@ WHERE job_id = $1;
 INSERT INTO scheduler_recurring_job (recurring_id, kind, queue, spec, on_success, on_failure, schedule, misfire_policy,
     max_catch_up, overlap_policy, business_key, declared, next_fire_time, paused, last_fire_time, last_job_id,
     fired_count, skipped_count, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO
-    NOTHING;
+SELECT *
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[], $5::jsonb[], $6::jsonb[], $7::jsonb[], $8::text[],
+    $9::bigint[], $10::text[], $11::text[], $12::boolean[], $13::timestamptz[], $14::boolean[], $15::timestamptz[],
+    $16::uuid[], $17::bigint[], $18::bigint[], $19::timestamptz[], $20::timestamptz[]) ON CONFLICT DO NOTHING;
 
 -- schedule: tagging a schedule
 INSERT INTO scheduler_job_tag (tag, job_id)
@@ -1007,8 +1009,8 @@ FROM unnest($1::text[], $2::uuid[]);
 -- schedule: locking schedules
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.recurring_id = ANY ($1)
@@ -1017,8 +1019,8 @@ ORDER BY r.recurring_id FOR UPDATE;
 -- schedule: reading schedules
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.recurring_id = ANY ($1);
@@ -1042,8 +1044,8 @@ WHERE recurring_id = $11;
 -- schedule: listing schedules
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.recurring_id < $1 AND ($2 IS NULL OR r.business_key = $3) AND ($4 IS NULL OR r.declared = $5) AND ($6 IS NULL OR
@@ -1062,8 +1064,8 @@ WHERE paused = FALSE;
 -- schedule: looking for the next fire
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.paused = FALSE AND r.next_fire_time IS NOT NULL
@@ -1073,8 +1075,8 @@ LIMIT $1;
 -- schedule: looking for schedules that are due
 SELECT r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure,
     r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, r.overlap_policy AS
-    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.paused AS paused, r.next_fire_time AS
-    next_fire_time, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
+    overlap_policy, r.business_key AS business_key, r.declared AS declared, r.next_fire_time AS next_fire_time, r.paused
+    AS paused, r.last_fire_time AS last_fire_time, r.last_job_id AS last_job_id, r.fired_count AS fired_count,
     r.skipped_count AS skipped_count, r.created_at AS created_at, r.updated_at AS updated_at
 FROM scheduler_recurring_job r
 WHERE r.paused = FALSE AND r.next_fire_time <= $1

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::cluster::database_time;
 use crate::job_row::{find_by_business_key, json_of};
 use crate::list::query::check_limit;
-use crate::schedule::row::{Stored, columns};
+use crate::schedule::row::Stored;
 use crate::submit;
 use crate::waist::conn::Conn;
 use crate::waist::row::Row;
@@ -78,7 +78,8 @@ async fn insert(conn: &mut dyn Conn, new: &NewRecurring, before: History) -> Res
         now.into(),
     ]);
     // Two nodes that declare the same at once: the loser tries again, and finds it there.
-    match conn.run(&INSERT_RECURRING, values).await {
+    let stored = conn.run_each(&INSERT_RECURRING, &[values], |one, values| values.extend_from_slice(one)).await;
+    match stored {
         Ok(1) => {}
         Ok(_) => return Err(too_busy()),
         Err(error) if *error.kind() == ErrorKind::Conflict => return Err(too_busy()),
@@ -111,10 +112,8 @@ fn definition(new: &NewRecurring) -> Result<[Value; 9], StoreError> {
 
 const INSERT_RECURRING: Stmt = Stmt::shared(
     "storing a schedule",
-    "INSERT INTO scheduler_recurring_job (recurring_id, kind, queue, spec, on_success, on_failure, schedule, \
-     misfire_policy, max_catch_up, overlap_policy, business_key, declared, next_fire_time, paused, last_fire_time, \
-     last_job_id, fired_count, skipped_count, created_at, updated_at) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) /*or_nothing*/",
+    "INSERT INTO scheduler_recurring_job (recurring_id, kind, queue, /*columns:schedule.definition,schedule.life*/) \
+     /*rows:id text text @schedule.definition @schedule.life*/ /*or_nothing*/",
 );
 
 const INSERT_RECURRING_TAGS: Stmt =
@@ -197,18 +196,14 @@ const TOUCH_RECURRING: Stmt = Stmt::shared(
 
 const CHANGE_RECURRING: Stmt = Stmt::shared(
     "changing a schedule",
-    "UPDATE scheduler_recurring_job SET kind = ?, queue = ?, spec = ?, on_success = ?, on_failure = ?, schedule = ?, \
-     misfire_policy = ?, max_catch_up = ?, overlap_policy = ?, next_fire_time = ?, version = version + 1, \
-     updated_at = /*now*/ WHERE recurring_id = ?",
+    "UPDATE scheduler_recurring_job SET kind = ?, queue = ?, /*set:schedule.definition*/, next_fire_time = ?, \
+     version = version + 1, updated_at = /*now*/ WHERE recurring_id = ?",
 );
 
 const LOCK_RECURRING: Stmt = Stmt::shared(
     "locking schedules",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM scheduler_recurring_job r /*by_id*/ WHERE r.recurring_id /*any*/ ORDER BY r.recurring_id /*for_update*/"
-    ),
+    "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
+     FROM scheduler_recurring_job r /*by_id*/ WHERE r.recurring_id /*any*/ ORDER BY r.recurring_id /*for_update*/",
 );
 
 /// Locks schedules and reads them, as far as they can be read.
@@ -226,7 +221,8 @@ fn readable(rows: &[Row]) -> Result<Vec<RecurringRecord>, StoreError> {
 
 const FIND_RECURRING: Stmt = Stmt::shared(
     "reading schedules",
-    concat!("SELECT ", columns!(), " FROM scheduler_recurring_job r WHERE r.recurring_id /*any*/"),
+    "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
+     FROM scheduler_recurring_job r WHERE r.recurring_id /*any*/",
 );
 
 /// Reads schedules by id, in the order of the ids; unknown ids are left out.
@@ -241,13 +237,10 @@ pub(crate) async fn find(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Recur
 
 const LIST_RECURRING: Stmt = Stmt::shared(
     "listing schedules",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM scheduler_recurring_job r WHERE r.recurring_id < ? AND (? IS NULL OR r.business_key = ?) \
-         AND (? IS NULL OR r.declared = ?) AND (? IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t \
-         WHERE t.tag = ? AND t.job_id = r.recurring_id)) ORDER BY r.recurring_id DESC LIMIT ?"
-    ),
+    "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
+     FROM scheduler_recurring_job r WHERE r.recurring_id < ? AND (? IS NULL OR r.business_key = ?) \
+     AND (? IS NULL OR r.declared = ?) AND (? IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t \
+     WHERE t.tag = ? AND t.job_id = r.recurring_id)) ORDER BY r.recurring_id DESC LIMIT ?",
 );
 
 /// A page of schedules, newest first.
@@ -299,22 +292,16 @@ const UNREADABLE_MAX: usize = 100;
 
 const NEXT_FIRES: Stmt = Stmt::shared(
     "looking for the next fire",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM scheduler_recurring_job r WHERE r.paused = /*no*/ AND r.next_fire_time IS NOT NULL \
-         ORDER BY r.next_fire_time, r.recurring_id LIMIT ?"
-    ),
+    "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
+     FROM scheduler_recurring_job r WHERE r.paused = /*no*/ AND r.next_fire_time IS NOT NULL \
+     ORDER BY r.next_fire_time, r.recurring_id LIMIT ?",
 );
 
 const DUE_RECURRING: Stmt = Stmt::shared(
     "looking for schedules that are due",
-    concat!(
-        "SELECT ",
-        columns!(),
-        " FROM scheduler_recurring_job r WHERE r.paused = /*no*/ AND r.next_fire_time <= ? \
-         ORDER BY r.next_fire_time, r.recurring_id LIMIT ?"
-    ),
+    "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
+     FROM scheduler_recurring_job r WHERE r.paused = /*no*/ AND r.next_fire_time <= ? \
+     ORDER BY r.next_fire_time, r.recurring_id LIMIT ?",
 );
 
 /// Schedules that are due, the longest due first, and the time.

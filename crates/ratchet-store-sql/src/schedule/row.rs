@@ -10,19 +10,6 @@ use crate::job_row::json_of;
 use crate::waist::row::Row;
 use crate::waist::value::Value;
 
-/// What [`Stored::of`] reads.
-macro_rules! columns {
-    () => {
-        "r.recurring_id AS recurring_id, r.spec AS spec, r.on_success AS on_success, r.on_failure AS on_failure, \
-         r.schedule AS schedule, r.misfire_policy AS misfire_policy, r.max_catch_up AS max_catch_up, \
-         r.overlap_policy AS overlap_policy, r.business_key AS business_key, r.declared AS declared, \
-         r.paused AS paused, r.next_fire_time AS next_fire_time, r.last_fire_time AS last_fire_time, \
-         r.last_job_id AS last_job_id, r.fired_count AS fired_count, r.skipped_count AS skipped_count, \
-         r.created_at AS created_at, r.updated_at AS updated_at"
-    };
-}
-pub(crate) use columns;
-
 /// A schedule as its row has it: what it does and when is still text.
 pub(crate) struct Stored<'r> {
     pub(crate) id: JobId,
@@ -51,8 +38,9 @@ impl<'r> Stored<'r> {
         let (misfire, catch_up_max) = (fields.text("misfire_policy")?, fields.int("max_catch_up")?);
         let overlap = fields.text("overlap_policy")?;
         let business_key = fields.opt_text("business_key")?;
-        let (declared, paused) = (fields.bool("declared")?, fields.bool("paused")?);
+        let declared = fields.bool("declared")?;
         let next_fire = fields.opt_time("next_fire_time")?;
+        let paused = fields.bool("paused")?;
         let (last_fire, last_job) = (fields.opt_time("last_fire_time")?, fields.opt_job_id("last_job_id")?);
         let (fired, skipped) = (fields.number("fired_count")?, fields.number("skipped_count")?);
         let history = History { paused, last_fire, last_job, fired, skipped };

@@ -30,7 +30,7 @@ const LOCK_KEYS: Stmt = Stmt::shared(
 // A locking read: in a caller's transaction on MySQL no other sees what was committed since it began.
 const READ_KEPT: Stmt = Stmt::shared(
     "reading signals that are kept",
-    "SELECT signal_key, payload, outcome, rejection_reason, delivered_by, delivered_at, delivery_id, kept_until \
+    "SELECT signal_key, /*columns:signal*/, kept_until \
      FROM scheduler_signal WHERE signal_key /*any*/ ORDER BY signal_key /*for_update*/",
 );
 
@@ -111,8 +111,7 @@ fn columns(
 
 const CLEAR_KEPT: Stmt = Stmt::shared(
     "taking signals that were kept",
-    "UPDATE scheduler_signal SET payload = NULL, outcome = NULL, rejection_reason = NULL, delivered_by = NULL, \
-     delivered_at = NULL, delivery_id = NULL, kept_until = NULL WHERE signal_key /*any*/",
+    "UPDATE scheduler_signal SET /*clear:signal*/, kept_until = NULL WHERE signal_key /*any*/",
 );
 
 /// Forgets signals that were taken.
@@ -121,11 +120,8 @@ pub(crate) async fn clear(conn: &mut dyn Conn, keys: &[&str]) -> Result<(), Stor
     Ok(())
 }
 
-const KEEP: Stmt = Stmt::shared(
-    "keeping a signal",
-    "UPDATE scheduler_signal SET payload = ?, outcome = ?, rejection_reason = ?, delivered_by = ?, delivered_at = ?, \
-     delivery_id = ?, kept_until = ? WHERE signal_key = ?",
-);
+const KEEP: Stmt =
+    Stmt::shared("keeping a signal", "UPDATE scheduler_signal SET /*set:signal*/, kept_until = ? WHERE signal_key = ?");
 
 /// Keeps a signal under its key, which is locked.
 pub(crate) async fn keep(

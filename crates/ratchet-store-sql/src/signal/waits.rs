@@ -50,9 +50,7 @@ pub(crate) async fn begin<'a>(conn: &mut dyn Conn, jobs: &[&'a NewJob]) -> Resul
 
 const STORE_WAITS: Stmt = Stmt::shared(
     "storing waits for signals",
-    "INSERT INTO scheduler_signal_wait (job_id, signal_key, signal_timeout_us, expires_at, payload, outcome, \
-     rejection_reason, delivered_by, delivered_at, delivery_id) \
-     /*rows:id text int time json text text text time id*/",
+    "INSERT INTO scheduler_signal_wait (/*columns:wait,signal*/) /*rows:@wait @signal*/",
 );
 
 /// Stores what jobs that were just stored wait for.
@@ -74,8 +72,7 @@ pub(crate) async fn store(conn: &mut dyn Conn, begun: &Begun<'_>) -> Result<(), 
 
 const READ_WAITS: Stmt = Stmt::shared(
     "reading waits for signals",
-    "SELECT job_id, signal_key, signal_timeout_us, expires_at, payload, outcome, rejection_reason, delivered_by, \
-     delivered_at, delivery_id FROM scheduler_signal_wait WHERE job_id /*any*/",
+    "SELECT /*columns:wait,signal*/ FROM scheduler_signal_wait WHERE job_id /*any*/",
 );
 
 /// What jobs wait or waited for.
@@ -175,8 +172,7 @@ pub(crate) async fn begin_again(
 
 const WRITE_SIGNALS: Stmt = Stmt::shared(
     "writing the signals of jobs",
-    "UPDATE scheduler_signal_wait SET payload = ?, outcome = ?, rejection_reason = ?, delivered_by = ?, \
-     delivered_at = ?, delivery_id = ?, expires_at = NULL WHERE job_id /*any*/",
+    "UPDATE scheduler_signal_wait SET /*set:signal*/, expires_at = NULL WHERE job_id /*any*/",
 );
 
 /// Writes the signal that jobs have got.

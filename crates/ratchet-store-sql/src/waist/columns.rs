@@ -1,7 +1,7 @@
 //! The columns that several statements share, each listed once, in the order in which they are bound and read.
 //!
 //! Texts name a group with a token: `/*columns:job.plain*/` lists its columns, `/*columns:job.plain j.*/` those of the row `j`,
-//! `/*columns:job.plain j.as*/` gives them their own names in an answer, and `/*set:signal*/` assigns a placeholder to each.
+//! `/*columns:job.plain j.as*/` gives them their own names in an answer, `/*set:signal*/` assigns a placeholder to each and `/*clear:signal*/` NULL.
 //! In `/*rows:…*/` a group is `@job.plain`.
 
 /// A column, and the kind of its values as `/*rows:…*/` spells it.
@@ -109,6 +109,34 @@ const GROUPS: &[(&str, &[Column])] = &[
             ("delivery_id", "id"),
         ],
     ),
+    // What a schedule submits, and when.
+    (
+        "schedule.definition",
+        &[
+            ("spec", "json"),
+            ("on_success", "json"),
+            ("on_failure", "json"),
+            ("schedule", "json"),
+            ("misfire_policy", "text"),
+            ("max_catch_up", "int"),
+            ("overlap_policy", "text"),
+        ],
+    ),
+    (
+        "schedule.life",
+        &[
+            ("business_key", "text"),
+            ("declared", "bool"),
+            ("next_fire_time", "time"),
+            ("paused", "bool"),
+            ("last_fire_time", "time"),
+            ("last_job_id", "id"),
+            ("fired_count", "int"),
+            ("skipped_count", "int"),
+            ("created_at", "time"),
+            ("updated_at", "time"),
+        ],
+    ),
 ];
 
 /// Returns the columns of a group.
@@ -129,9 +157,9 @@ pub(super) fn listed(argument: &str) -> String {
     columns.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what `/*set:…*/` becomes.
-pub(super) fn assigned(groups: &str) -> String {
-    let columns = groups.split(',').flat_map(group).map(|(column, _)| format!("{column} = ?"));
+/// Returns what `/*set:…*/` and `/*clear:…*/` become: `value` assigned to each column.
+pub(super) fn assigned(groups: &str, value: &str) -> String {
+    let columns = groups.split(',').flat_map(group).map(|(column, _)| format!("{column} = {value}"));
     columns.collect::<Vec<_>>().join(", ")
 }
 
@@ -155,7 +183,7 @@ mod tests {
         check("job.ties,attempt.error", "flow, release_delay_us, error_class, error_message");
         check("job.ties v.", "v.flow, v.release_delay_us");
         check("job.ties j.as", "j.flow AS flow, j.release_delay_us AS release_delay_us");
-        assert_eq!(assigned("job.ties"), "flow = ?, release_delay_us = ?");
+        assert_eq!(assigned("job.ties", "?"), "flow = ?, release_delay_us = ?");
         assert_eq!(kinds("id @job.ties time"), ["id", "int", "int", "time"]);
     }
 

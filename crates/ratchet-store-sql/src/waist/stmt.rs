@@ -28,7 +28,7 @@ use crate::waist::value::Value;
 /// | `/*by_id*/` | after a table: its rows are found by their primary key, whatever statistics say |
 /// | `/*or_nothing*/` | the clause that lets an insert pass over taken keys |
 /// | `/*columns:job.plain*/` | the columns of a group of [`columns`](super::columns), as its argument says |
-/// | `/*set:signal*/` | the same with a value assigned to each |
+/// | `/*set:signal*/`, `/*clear:signal*/` | the same with a value, or NULL, assigned to each |
 /// | `/*schema*/` | before a table: the qualifier of its schema, which is empty so far |
 /// | `/*any*/` | `IN (…)` or `= ANY (…)`: is one of a list of keys |
 /// | `/*rows:id int*/` | the rows of a list, here of an id and a number each, as a table |
@@ -207,7 +207,8 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
                 let _ = write!(out, "IN ({})", repeated("?", ", ", count));
             }
             "columns" => out.push_str(&columns::listed(argument)),
-            "set" => out.push_str(&columns::assigned(argument)),
+            "set" => out.push_str(&columns::assigned(argument, "?")),
+            "clear" => out.push_str(&columns::assigned(argument, "NULL")),
             "schema" => {}
             "rows" => {
                 let kinds = columns::kinds(argument);
