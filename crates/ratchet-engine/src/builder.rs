@@ -84,15 +84,9 @@ impl RatchetBuilder {
         }
     }
 
-    /// Where jobs are kept.
+    /// Where jobs are kept; a store that is shared with others, an `Arc<dyn Store>`, too.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Some(Arc::new(store));
-        self
-    }
-
-    /// Where jobs are kept, shared with others.
-    pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = Some(store);
         self
     }
 

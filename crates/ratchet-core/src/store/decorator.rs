@@ -296,3 +296,10 @@ impl StoreDecorator for Arc<dyn Store> {
         &**self
     }
 }
+
+/// So that whoever gives a store away can go on using what else it has, such as what a decorator counts.
+impl<S: Store> StoreDecorator for Arc<S> {
+    fn inner(&self) -> &dyn Store {
+        &**self
+    }
+}

@@ -213,7 +213,7 @@ async fn hints_are_told_by_what_became_of_them() {
     let (bus, store, stage, kept) = (Bus::default(), memory(), Stage::default(), Kept::default());
     let node = quick(&stage).store(store.clone()).coordinator(bus.coordinator()).metrics_collector(kept.clone());
     let node = node.start().await.unwrap();
-    let client = Client::with_coordinator(Arc::new(store), bus.coordinator());
+    let client = Client::with_coordinator(store, bus.coordinator());
     client.enqueue(Play::Return("x".into())).submit().await.unwrap().wait().await.unwrap();
     eventually("a hint of another", async || kept.get("ratchet.hints.received{outcome=heard}") == 1).await;
     node.enqueue(Play::Return("x".into())).submit().await.unwrap().wait().await.unwrap();
