@@ -331,7 +331,8 @@ impl RatchetBuilder {
         self
     }
 
-    /// How long one transaction may take before it counts as lost. Thirty seconds by default.
+    /// How long one of the node's own calls of the store may take before it counts as lost. Thirty seconds by default. What a client
+    /// asks for has no deadline: its caller decides how long to wait.
     pub fn store_deadline(mut self, deadline: Duration) -> Self {
         self.config.store_deadline = deadline;
         self

@@ -78,7 +78,7 @@ impl Client {
 
     fn alone(store: Arc<dyn Store>, coordinator: Option<Arc<dyn ClusterCoordinator>>) -> Self {
         let meter = Meter::default();
-        Self::over(Metered::over(store, meter.clone()), Arc::new(crate::ids::SystemClock), coordinator, meter)
+        Self::over(Metered::for_client(store, meter.clone()), Arc::new(crate::ids::SystemClock), coordinator, meter)
     }
 
     pub(crate) fn over(
