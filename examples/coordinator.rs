@@ -75,7 +75,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A store in memory can wake nobody, so that what wakes the node is the hint.
     let store = MemoryStore::new(Arc::new(SystemClock));
     let node = Ratchet::builder().store(store.clone()).jobs(jobs![greet]).coordinator(here.clone()).start().await?;
-    let client = Client::with_coordinator(Arc::new(store), there.clone());
+    let client = Client::with_coordinator(store, there.clone());
 
     let handle = client.enqueue(greet("Ada".into())).submit().await?;
     println!("{}", handle.result().await?);

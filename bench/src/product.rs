@@ -91,7 +91,7 @@ pub(crate) async fn drain(site: &dyn Site, jobs: usize, bulk: usize) -> Result<D
     let mut looks = site.raw(&address).await?;
     let (log, before) = (looks.log_bytes().await?, (opened.counts)());
     let begun = Instant::now();
-    let ratchet = Ratchet::builder().shared_store(opened.store.clone()).job::<Noop>().start().await?;
+    let ratchet = Ratchet::builder().store(opened.store.clone()).job::<Noop>().start().await?;
     settled(&ratchet, jobs).await?;
     let rate = rate(jobs, begun.elapsed());
     let (after, turns) = ((opened.counts)(), ratchet.stats().turns);
@@ -115,7 +115,7 @@ pub(crate) async fn drain(site: &dyn Site, jobs: usize, bulk: usize) -> Result<D
 /// Submits in bulk while the same node drains.
 pub(crate) async fn end_to_end(site: &dyn Site, jobs: usize, together: usize) -> Result<f64> {
     let opened = fresh(site).await?;
-    let ratchet = Ratchet::builder().shared_store(opened.store.clone()).job::<Noop>().start().await?;
+    let ratchet = Ratchet::builder().store(opened.store.clone()).job::<Noop>().start().await?;
     let begun = Instant::now();
     fill(&ratchet, jobs, together).await?;
     settled(&ratchet, jobs).await?;
@@ -141,7 +141,7 @@ pub(crate) async fn idle_latency(site: &dyn Site, times: usize, pause: Duration,
     let address = site.fresh("product").await?;
     let (sender, mut started) = mpsc::unbounded_channel();
     let opened = site.open(&address).await?;
-    let ratchet = Ratchet::builder().shared_store(opened.store.clone()).job::<Stamp>().state(sender).start().await?;
+    let ratchet = Ratchet::builder().store(opened.store.clone()).job::<Stamp>().state(sender).start().await?;
     let elsewhere = client_of(&site.open(&address).await?);
     let client: &Client = if from == From::Here { &ratchet } else { &elsewhere };
     let (mut latencies, measuring) = (Vec::with_capacity(times), Instant::now());
@@ -167,5 +167,5 @@ async fn fresh(site: &dyn Site) -> Result<Opened> {
 }
 
 fn client_of(opened: &Opened) -> Client {
-    Client::shared(opened.store.clone())
+    Client::new(opened.store.clone())
 }

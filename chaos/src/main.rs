@@ -69,7 +69,7 @@ async fn main() -> anyhow::Result<()> {
     let tally = Tally::default();
     let ms = Duration::from_millis;
     let ratchet = Ratchet::builder()
-        .shared_store(store)
+        .store(store)
         .job::<Deal>()
         .job::<Nothing>()
         .job::<Book>()

@@ -100,14 +100,14 @@ pub async fn run(plan: &Plan) -> Result<Trial> {
     let dir = tempfile::tempdir()?;
     let settings = NodeSettings::quick(&plan.program, &dir.path().join("record"));
     let url = server.lock().await.url();
-    let direct = Client::shared(ratchet::open_store(&url, true).await?);
+    let direct = Client::new(ratchet::open_store(&url, true).await?);
 
     let mut slots = Vec::new();
     for _ in 0..NODES {
         slots.push(Slot::start(&server, &settings).await?);
     }
     let way = server.lock().await.proxy().await?;
-    let submitter = Client::shared(ratchet::open_store(&server.lock().await.url_through(&way), false).await?);
+    let submitter = Client::new(ratchet::open_store(&server.lock().await.url_through(&way), false).await?);
     let log = Log::default();
     let (stop, stopped) = watch::channel(false);
     let stream = tokio::spawn(stream::submit(submitter, log.clone(), plan.per_second, plan.seed, stopped.clone()));

@@ -131,13 +131,13 @@ async fn beside(store: &Arc<dyn Store>, args: &Args, last: JobId) -> Result<u64>
 const LONGEST: Duration = Duration::from_mins(20);
 
 fn builder(store: &Arc<dyn Store>, retention: Retention) -> ratchet::RatchetBuilder {
-    Ratchet::builder().shared_store(store.clone()).jobs(jobs![ended, flows]).retention(retention)
+    Ratchet::builder().store(store.clone()).jobs(jobs![ended, flows]).retention(retention)
 }
 
 /// Stores jobs and lets them end; says which is the last.
 async fn fill(store: &Arc<dyn Store>, jobs: u64) -> Result<JobId> {
     let node = builder(store, Retention::keep_everything()).queue("default", 500).start().await?;
-    let client = Client::shared(store.clone());
+    let client = Client::new(store.clone());
     let mut last = None;
     for first in (0..jobs).step_by(2_000) {
         let portion = (first..jobs.min(first + 2_000)).map(|number| client.enqueue(ended(number)));

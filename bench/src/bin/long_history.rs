@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
         }
         println!("filled with {} ended jobs in {:.0} s", args.jobs, begun.elapsed().as_secs_f64());
     }
-    let client = Client::shared(long.store.clone());
+    let client = Client::new(long.store.clone());
     lists(&client).await;
     looks(&client).await;
     if let Some(empty) = &args.empty {
@@ -88,8 +88,8 @@ impl Place {
 
     /// Jobs a second.
     async fn drain(&self, jobs: usize) -> Result<f64> {
-        noop::fill(&Client::shared(self.store.clone()), jobs, TOGETHER).await?;
-        let node = Ratchet::builder().shared_store(self.store.clone()).job::<Noop>();
+        noop::fill(&Client::new(self.store.clone()), jobs, TOGETHER).await?;
+        let node = Ratchet::builder().store(self.store.clone()).job::<Noop>();
         Ok(noop::drain(node, jobs).await?.0)
     }
 }

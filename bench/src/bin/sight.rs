@@ -117,11 +117,11 @@ async fn drain(side: Side, args: &Args) -> Result<()> {
         tracing_subscriber::registry().with(told(level)?).with(kept).init();
     }
     let store = ratchet::open_store(&args.database, true).await?;
-    let client = Client::shared(store.clone());
+    let client = Client::new(store.clone());
     noop::fill_with(&client, args.jobs, TOGETHER, |_| says(args.lines)).await?;
     Bare::open(&args.database).await?.tidy().await?;
     let job_logs = if logs { JobLogs::default() } else { JobLogs::off() };
-    let node = Ratchet::builder().shared_store(store).jobs(jobs![says]).job_logs(job_logs);
+    let node = Ratchet::builder().store(store).jobs(jobs![says]).job_logs(job_logs);
     let (rate, stats) = noop::drain(node, args.jobs).await?;
     let lines = if logs { args.jobs as u64 * args.lines } else { 0 };
     let (written, lost) = (stats.log_lines, stats.log_lines_lost);

@@ -74,7 +74,7 @@ pub(crate) async fn they_are_archived_while_jobs_flow(cluster: &Cluster, mut all
 
 async fn node(cluster: &Cluster, retention: Retention, archived: Arc<AtomicUsize>) -> Ratchet {
     let store = ratchet::open_store(&cluster.server.url(), false).await.unwrap();
-    let builder = Ratchet::builder().shared_store(store).jobs(jobs![flows]).retention(retention);
+    let builder = Ratchet::builder().store(store).jobs(jobs![flows]).retention(retention);
     let counted = move |event: &ratchet::BulkEvent| {
         if let BulkEventKind::JobsArchived { count, .. } = event.what {
             archived.fetch_add(usize::try_from(count).unwrap(), Ordering::SeqCst);

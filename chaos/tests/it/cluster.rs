@@ -42,7 +42,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) async fn on(database: Database) -> Self {
         let server = tokio::task::block_in_place(|| OwnServer::start_new(database)).unwrap();
-        let client = Client::shared(ratchet::open_store(&server.url(), true).await.unwrap());
+        let client = Client::new(ratchet::open_store(&server.url(), true).await.unwrap());
         let dir = tempfile::tempdir().unwrap();
         Self { client, record: dir.path().join("record"), server, dir }
     }

@@ -77,7 +77,7 @@ async fn a_submit_whose_reply_is_lost_has_stored_its_job_once(database: Database
     let cluster = Cluster::on(database).await;
     let way = cluster.server.proxy().await.unwrap();
     let store = ratchet::open_store(&cluster.server.url_through(&way), false).await.unwrap();
-    let client = Client::shared(store);
+    let client = Client::new(store);
     let job = || client.enqueue(Work::Sleep(1).unnumbered()).idempotency_key("once:1");
     way.lose_commit_replies(1);
     let unanswered = tokio::time::timeout(Duration::from_secs(10), job().submit()).await.unwrap();

@@ -85,7 +85,7 @@ async fn stream(ratchet: &Ratchet, children: u64) -> Held {
 }
 
 async fn node(store: Arc<dyn Store>, slots: usize) -> Ratchet {
-    Ratchet::builder().shared_store(store).job::<Idle>().queue("default", slots).start().await.unwrap()
+    Ratchet::builder().store(store).job::<Idle>().queue("default", slots).start().await.unwrap()
 }
 
 async fn sqlite(dir: &Path, synchronous: Synchronous) -> Arc<dyn Store> {

@@ -43,7 +43,7 @@ impl Session {
         }
         let store = ratchet::open_store(&self.database, false).await;
         let store = store.with_context(|| format!("the database {} cannot be used as it is", self.shown()))?;
-        Ok(self.client.get_or_init(|| Client::shared(store)).clone())
+        Ok(self.client.get_or_init(|| Client::new(store)).clone())
     }
 
     /// The store, created and brought up to date if need be.

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::breaker_order::{breakers, calling};
-use ratchet_core::{BreakerOrder, BreakerRecord, ServiceName, StoreError};
+use ratchet_core::{BreakerOrder, BreakerRecord, ServiceName, Store, StoreError};
 use tokio::sync::Notify;
 
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
-use crate::deadline::within;
 use crate::pulse::Standing;
 use crate::resilience::Guarded;
 use crate::stats::Loop;
@@ -88,6 +87,7 @@ impl Client {
 
 /// Heeds what people order about the services that this node's jobs call.
 pub(crate) struct BreakerOrders {
+    store: Arc<dyn Store>,
     client: Client,
     resilience: Guarded,
     services: Arc<[Arc<str>]>,
@@ -95,7 +95,6 @@ pub(crate) struct BreakerOrders {
     heeded: BTreeMap<ServiceName, BreakerOrder>,
     changed: Arc<Notify>,
     every: Duration,
-    deadline: Duration,
 }
 
 /// Looks are no farther apart than this.
@@ -104,15 +103,15 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 impl BreakerOrders {
     /// Heeds what was ordered before the node started, so that not even its first claim asks for jobs that should wait.
     pub(crate) async fn begin(
+        store: Arc<dyn Store>,
         client: Client,
         resilience: Guarded,
         services: Arc<[Arc<str>]>,
         heartbeat: Duration,
-        deadline: Duration,
     ) -> Result<Self, StoreError> {
         let changed = client.breakers_notice().clone();
         let every = (heartbeat / 2).min(LOOK_MAX);
-        let mut this = Self { client, resilience, services, heeded: BTreeMap::new(), changed, every, deadline };
+        let mut this = Self { store, client, resilience, services, heeded: BTreeMap::new(), changed, every };
         let (held, reset): (Vec<_>, Vec<_>) = this.read().await?.into_iter().partition(|order| order.held_open);
         // What was reset before concerns those that ran then.
         this.heeded.extend(reset.into_iter().map(|order| (order.service.clone(), order)));
@@ -121,7 +120,7 @@ impl BreakerOrders {
     }
 
     async fn read(&self) -> Result<Vec<BreakerOrder>, StoreError> {
-        within(self.deadline, "reading orders about breakers", self.client.store().breaker_orders()).await
+        self.store.breaker_orders().await
     }
 
     fn heed(&mut self, orders: Vec<BreakerOrder>) {

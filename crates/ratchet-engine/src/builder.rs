@@ -84,15 +84,9 @@ impl RatchetBuilder {
         }
     }
 
-    /// Where jobs are kept.
+    /// Where jobs are kept; a store that is shared with others, an `Arc<dyn Store>`, too.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Some(Arc::new(store));
-        self
-    }
-
-    /// Where jobs are kept, shared with others.
-    pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = Some(store);
         self
     }
 
@@ -337,7 +331,8 @@ impl RatchetBuilder {
         self
     }
 
-    /// How long one transaction may take before it counts as lost. Thirty seconds by default.
+    /// How long one of the node's own calls of the store may take before it counts as lost. Thirty seconds by default. What a client
+    /// asks for has no deadline: its caller decides how long to wait.
     pub fn store_deadline(mut self, deadline: Duration) -> Self {
         self.config.store_deadline = deadline;
         self

@@ -63,28 +63,22 @@ struct Inner {
 }
 
 impl Client {
-    /// A client of this store, without handlers and without a poller.
+    /// A client of this store, which may be a shared one, without handlers and without a poller.
     pub fn new(store: impl Store + 'static) -> Self {
         let coordinator = store.coordinator();
         Self::alone(Arc::new(store), coordinator)
     }
 
-    /// A client of a store that is shared with others.
-    pub fn shared(store: Arc<dyn Store>) -> Self {
-        let coordinator = store.coordinator();
-        Self::alone(store, coordinator)
-    }
-
     /// A client that tells nodes of new work through `coordinator`, instead of the way that the store offers, if any.
     ///
     /// The client only uses it: it may be shared, and whoever made it closes it.
-    pub fn with_coordinator(store: Arc<dyn Store>, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
-        Self::alone(store, Some(coordinator))
+    pub fn with_coordinator(store: impl Store + 'static, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
+        Self::alone(Arc::new(store), Some(coordinator))
     }
 
     fn alone(store: Arc<dyn Store>, coordinator: Option<Arc<dyn ClusterCoordinator>>) -> Self {
         let meter = Meter::default();
-        Self::over(Metered::over(store, meter.clone()), Arc::new(crate::ids::SystemClock), coordinator, meter)
+        Self::over(Metered::for_client(store, meter.clone()), Arc::new(crate::ids::SystemClock), coordinator, meter)
     }
 
     pub(crate) fn over(

@@ -90,16 +90,16 @@ impl Default for Config {
 impl Config {
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         let ms = Duration::from_millis;
-        within("heartbeat", self.heartbeat, ms(10), Duration::from_hours(1))?;
-        within("grace", self.grace, self.heartbeat * 3, Duration::from_hours(24))
+        check_range("heartbeat", self.heartbeat, ms(10), Duration::from_hours(1))?;
+        check_range("grace", self.grace, self.heartbeat * 3, Duration::from_hours(24))
             .map_err(|e| InvalidInput::new("grace", format!("{} (at least three heartbeats)", e.problem())))?;
-        within("rescue_scan", self.scan, ms(10), Duration::from_hours(24))?;
-        within("reconcile", self.reconcile, ms(10), Duration::from_hours(1))?;
-        within("drain_timeout", self.drain, Duration::ZERO, Duration::from_hours(24 * 7))?;
-        within("cancel_grace", self.cancel_grace, Duration::ZERO, Duration::from_hours(1))?;
-        within("store_deadline", self.store_deadline, ms(100), Duration::from_hours(1))?;
-        within("care", self.care, ms(10), Duration::from_hours(24))?;
-        within("gauges", self.gauges, ms(10), Duration::from_hours(1))?;
+        check_range("rescue_scan", self.scan, ms(10), Duration::from_hours(24))?;
+        check_range("reconcile", self.reconcile, ms(10), Duration::from_hours(1))?;
+        check_range("drain_timeout", self.drain, Duration::ZERO, Duration::from_hours(24 * 7))?;
+        check_range("cancel_grace", self.cancel_grace, Duration::ZERO, Duration::from_hours(1))?;
+        check_range("store_deadline", self.store_deadline, ms(100), Duration::from_hours(1))?;
+        check_range("care", self.care, ms(10), Duration::from_hours(24))?;
+        check_range("gauges", self.gauges, ms(10), Duration::from_hours(1))?;
         self.retention.check()?;
         self.job_logs.check()?;
         if self.claim_max == 0 || self.claim_max > 10_000 {
@@ -132,7 +132,7 @@ pub(crate) fn once<N: Ord + Debug, V: PartialEq + Debug>(
     Ok(all)
 }
 
-fn within(field: &str, value: Duration, least: Duration, most: Duration) -> Result<(), InvalidInput> {
+fn check_range(field: &str, value: Duration, least: Duration, most: Duration) -> Result<(), InvalidInput> {
     if value < least || value > most {
         return Err(InvalidInput::new(field, format!("is {value:?}; use {least:?} to {most:?}")));
     }

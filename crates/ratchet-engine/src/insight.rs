@@ -11,7 +11,6 @@ use ratchet_core::{JobId, JobState, QueueName, Store, StoreError};
 
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
-use crate::deadline::within;
 use crate::metrics::{Meter, names};
 use crate::pulse::Standing;
 use crate::ratchet::Ratchet;
@@ -107,14 +106,13 @@ pub(crate) struct Gauges {
     store: Arc<dyn Store>,
     meter: Meter,
     every: Duration,
-    deadline: Duration,
     /// Queues that were told of: one that is empty now has to be told so.
     told: BTreeSet<QueueName>,
 }
 
 impl Gauges {
-    pub(crate) fn new(store: Arc<dyn Store>, meter: Meter, every: Duration, deadline: Duration) -> Self {
-        Self { store, meter, every, deadline, told: BTreeSet::new() }
+    pub(crate) fn new(store: Arc<dyn Store>, meter: Meter, every: Duration) -> Self {
+        Self { store, meter, every, told: BTreeSet::new() }
     }
 
     async fn tell(&mut self) -> Result<(), StoreError> {
@@ -141,8 +139,7 @@ impl Upkeep for Gauges {
     const LOOP: Loop = Loop::Gauges;
 
     async fn look(&mut self, _standing: &Standing) -> Result<Duration, StoreError> {
-        let (deadline, every) = (self.deadline, self.every);
-        within(deadline, "looking at the queues", self.tell()).await?;
-        Ok(spread(every))
+        self.tell().await?;
+        Ok(spread(self.every))
     }
 }

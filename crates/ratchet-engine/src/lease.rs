@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::{NodeId, Store, StoreError};
 
-use crate::deadline::within;
-
 /// The right to fire schedules, and to retire them.
 pub(crate) const SCHEDULES: &str = "recurring";
 /// The right to end waits for signals.
@@ -23,18 +21,17 @@ pub(crate) struct Lease {
     pub(crate) name: &'static str,
     /// How long it lasts if its holder dies.
     pub(crate) ttl: Duration,
-    pub(crate) deadline: Duration,
 }
 
 impl Lease {
     /// Takes it or makes it last longer; `false` while another node has it.
     pub(crate) async fn hold(&self, node: NodeId) -> Result<bool, StoreError> {
-        within(self.deadline, "asking for a lease", self.store.acquire_lease(self.name, node, self.ttl)).await
+        self.store.acquire_lease(self.name, node, self.ttl).await
     }
 
     /// Lets another node have it.
     pub(crate) async fn release(&self, node: NodeId) {
-        release(&*self.store, self.name, node, self.deadline).await;
+        release(&*self.store, self.name, node).await;
     }
 }
 
@@ -68,14 +65,14 @@ impl KeptLease {
 }
 
 /// Lets other nodes have whatever this one holds, so that they need not wait until it runs out.
-pub(crate) async fn release_all(store: &dyn Store, node: NodeId, deadline: Duration) {
+pub(crate) async fn release_all(store: &dyn Store, node: NodeId) {
     for name in [SCHEDULES, SIGNALS, BATCHES, CARE] {
-        release(store, name, node, deadline).await;
+        release(store, name, node).await;
     }
 }
 
-async fn release(store: &dyn Store, name: &'static str, node: NodeId, deadline: Duration) {
-    if let Err(error) = within(deadline, "giving up a lease", store.release_lease(name, node)).await {
+async fn release(store: &dyn Store, name: &'static str, node: NodeId) {
+    if let Err(error) = store.release_lease(name, node).await {
         let error = &error as &dyn std::error::Error;
         tracing::debug!(lease = name, error, "giving up a lease failed; it runs out");
     }

@@ -16,7 +16,6 @@ mod client;
 mod codec;
 mod config;
 mod context;
-mod deadline;
 mod enqueue;
 mod events;
 mod executor;

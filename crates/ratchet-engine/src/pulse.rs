@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::beat_interval::next_interval;
-use crate::deadline::within;
 use crate::ids::new_node_id;
 use crate::skew::{MEASURE_EVERY, ROUND_TRIP_MAX, SkewWarning, skew_us};
 use crate::stats::{Counters, Loop};
@@ -45,8 +44,6 @@ pub(crate) struct PulseConfig {
     pub(crate) registration: NodeRegistration,
     pub(crate) heartbeat: Duration,
     pub(crate) grace: Duration,
-    /// How long registering may take.
-    pub(crate) deadline: Duration,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) counters: Arc<Counters>,
 }
@@ -116,11 +113,11 @@ fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
             return;
         }
     };
-    let opened = runtime.block_on(within(config.deadline, "registering the node", async {
+    let opened = runtime.block_on(async {
         let mut pulse = config.store.open_pulse().await?;
         pulse.register(&config.registration).await?;
         Ok(pulse)
-    }));
+    });
     let pulse = match opened {
         Ok(pulse) => pulse,
         Err(error) => {

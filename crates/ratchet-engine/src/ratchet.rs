@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::RatchetBuilder;
 use crate::client::Client;
-use crate::deadline::within;
 use crate::health::{Health, HealthProbe};
 use crate::hooks::Hooks;
 use crate::insight::Known;
@@ -44,6 +43,7 @@ pub(crate) struct Draining {
     pub(crate) drain: watch::Sender<Option<Instant>>,
     pub(crate) drain_timeout: Duration,
     pub(crate) store_deadline: Duration,
+    pub(crate) store: Arc<dyn Store>,
 }
 
 /// The tasks of a node; dropping them ends them.
@@ -175,11 +175,10 @@ impl Ratchet {
         drop((self.tasks.watch.take(), self.tasks.hints.take()));
         let node = self.node_id();
         self.pulse.stop().await;
-        lease::release_all(&**self.client.store(), node, self.draining.store_deadline).await;
+        lease::release_all(&*self.draining.store, node).await;
         match left {
             Left::Nothing => {
-                let deregistered = self.client.store().deregister(node);
-                if let Err(error) = within(self.draining.store_deadline, "leaving the cluster", deregistered).await {
+                if let Err(error) = self.draining.store.deregister(node).await {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         "leaving the cluster failed; others will notice"

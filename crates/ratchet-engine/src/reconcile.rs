@@ -8,7 +8,6 @@ use ratchet_core::{Change, Fence, NodeId, Settled, Settlement, StoreError};
 
 use tracing::Instrument as _;
 
-use crate::deadline::within;
 use crate::pump::Pump;
 use crate::run::Pull;
 use crate::turn::pause_after;
@@ -59,8 +58,7 @@ impl Pump {
             .collect();
         let span =
             tracing::debug_span!("node.reconcile", %node, running = self.running.len(), progress = progress.len());
-        let asked = self.store.reconcile(node, &progress).instrument(span);
-        let stored = within(self.config.store_deadline, "reconciling", asked).await?;
+        let stored = self.store.reconcile(node, &progress).instrument(span).await?;
         for written in &progress {
             let fence = Fence { job_id: written.job_id, version: written.version, node };
             if let Some(running) = self.running.get(&fence) {
@@ -86,7 +84,7 @@ impl Pump {
     /// Ends the permits of attempts of which nothing runs here: their claim's reply was lost, and somebody has ended their job
     /// since, so that it cannot be handed back.
     async fn end_lost_permits(&mut self, node: NodeId) -> Result<(), StoreError> {
-        let permits = within(self.config.store_deadline, "reading permits", self.store.permits_of(node)).await?;
+        let permits = self.store.permits_of(node).await?;
         let is_known = |fence: &Fence| {
             self.running.contains_key(fence)
                 || self.held.contains(fence)
@@ -111,8 +109,7 @@ impl Pump {
             self.timers.claim_uncertain = false;
             return Ok(());
         }
-        let turn = self.store.turn(&settlements, None);
-        let turn = within(self.config.store_deadline, "handing lost jobs back", turn).await?;
+        let turn = self.store.turn(&settlements, None).await?;
         let handed_back = turn.settled.iter().filter(|settled| **settled == Settled::Applied).count();
         tracing::warn!(jobs = handed_back, "the reply to a claim was lost; its jobs were handed back");
         self.counters.lost_claims.add(handed_back);

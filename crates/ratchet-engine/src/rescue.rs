@@ -9,7 +9,6 @@ use ratchet_core::{Claim, Decision, NodeId, Outcome, Settled, Settlement, Store,
 use tracing::Instrument as _;
 
 use crate::client::Client;
-use crate::deadline::within;
 use crate::ids::new_job_id;
 use crate::pulse::Standing;
 use crate::stats::{Counters, Loop};
@@ -25,7 +24,6 @@ pub(crate) struct Rescuer {
     pub(crate) client: Client,
     pub(crate) scan: Duration,
     pub(crate) grace: Duration,
-    pub(crate) deadline: Duration,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -44,8 +42,7 @@ impl Upkeep for Rescuer {
 impl Rescuer {
     async fn rescue_all(&self, observer: NodeId) -> Result<(), StoreError> {
         for _ in 0..ROUNDS_MAX {
-            let asked = self.store.orphans(observer, self.grace, TOGETHER);
-            let orphans = within(self.deadline, "looking for orphans", asked).await?;
+            let orphans = self.store.orphans(observer, self.grace, TOGETHER).await?;
             for node in &orphans.declared_dead {
                 tracing::warn!(dead = %node, "a node has not been heard of for the grace and is declared dead");
             }
@@ -63,8 +60,7 @@ impl Rescuer {
             return Ok(());
         }
         let span = tracing::debug_span!("job.rescue", jobs = settlements.len());
-        let turn = self.store.turn(&settlements, None).instrument(span);
-        let turn = within(self.deadline, "rescuing jobs", turn).await?;
+        let turn = self.store.turn(&settlements, None).instrument(span).await?;
         for ((orphan, settlement), settled) in orphans.iter().zip(&settlements).zip(turn.settled) {
             // A conflict means that its owner, or another rescuer, was first.
             if settled == Settled::Applied {

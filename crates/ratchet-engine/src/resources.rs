@@ -1,12 +1,9 @@
 //! Resources: limits that are set in the code, by hand, and looked at.
 
-use std::time::Duration;
-
 use ratchet_core::{Priority, ResourceLimit, ResourceName, ResourceRecord, Store, StoreError};
 
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
-use crate::deadline::within;
 
 impl Client {
     /// Every resource that has a limit, or jobs that run with it.
@@ -66,10 +63,9 @@ impl Client {
 pub(crate) async fn declare_resources(
     store: &dyn Store,
     limits: impl IntoIterator<Item = &ResourceLimit>,
-    deadline: Duration,
 ) -> Result<(), StoreError> {
     for limit in limits {
-        within(deadline, "declaring a resource", store.declare_resource(limit)).await?;
+        store.declare_resource(limit).await?;
     }
     Ok(())
 }

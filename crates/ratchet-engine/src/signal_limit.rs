@@ -7,7 +7,6 @@ use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::{SignalKey, Store, StoreError};
 
 use crate::client::Client;
-use crate::deadline::within;
 use crate::events::JobEventKind;
 use crate::lease::{self, KeptLease, Lease};
 use crate::pulse::Standing;
@@ -33,7 +32,6 @@ pub(crate) struct SignalLimit {
     client: Client,
     lease: KeptLease,
     scan: Duration,
-    deadline: Duration,
     sweep: Instant,
     /// Where the next sweep goes on.
     swept: Option<SignalKey>,
@@ -51,15 +49,13 @@ impl Upkeep for SignalLimit {
 }
 
 impl SignalLimit {
-    pub(crate) fn new(client: Client, scan: Duration, deadline: Duration) -> Self {
-        let store = client.store().clone();
-        let lease = Lease { store: store.clone(), name: lease::SIGNALS, ttl: LEASE_TTL, deadline };
+    pub(crate) fn new(store: Arc<dyn Store>, client: Client, scan: Duration) -> Self {
+        let lease = Lease { store: store.clone(), name: lease::SIGNALS, ttl: LEASE_TTL };
         Self {
             lease: KeptLease::new(lease, LEASE_EVERY),
             store,
             client,
             scan,
-            deadline,
             sweep: Instant::now() + SWEEP_EVERY,
             swept: None,
         }
@@ -72,8 +68,7 @@ impl SignalLimit {
             }
         }
         if now >= self.sweep {
-            let asked = self.store.sweep_signals(self.swept.as_ref(), SWEEP_TOGETHER);
-            self.swept = within(self.deadline, "sweeping the keys of signals", asked).await?.next;
+            self.swept = self.store.sweep_signals(self.swept.as_ref(), SWEEP_TOGETHER).await?.next;
             // Further keys follow at the next look, until all were seen.
             if self.swept.is_none() {
                 self.sweep = now + SWEEP_EVERY;
@@ -84,7 +79,7 @@ impl SignalLimit {
 
     /// Ends some waits; says whether there may be more.
     async fn expire(&self) -> Result<bool, StoreError> {
-        let expired = within(self.deadline, "ending waits for signals", self.store.expire(TOGETHER)).await?;
+        let expired = self.store.expire(TOGETHER).await?;
         for job in &expired.jobs {
             tracing::debug!(job.id = %job.id, job.kind = %job.spec.kind, "its signal did not come in time");
             self.client.publish(job, JobEventKind::SignalTimedOut);

@@ -19,7 +19,6 @@ use crate::bus::listen;
 use crate::care::Keeper;
 use crate::client::Client;
 use crate::config::{Config, once};
-use crate::deadline::within;
 use crate::failure::{BoxError, with_sources};
 use crate::gate::gates;
 use crate::hooks::Hooks;
@@ -121,12 +120,13 @@ impl RatchetBuilder {
         }
         let name = identity.node_name()?;
         let meter = Meter::new(self.metrics);
-        let store = Metered::over(store, meter.clone());
+        let shared = Metered::for_client(store.clone(), meter.clone());
+        let store = Metered::for_node(store, meter.clone(), config.store_deadline);
         let counters = Arc::new(Counters::new(meter.clone()));
         let coordinator = self.coordinator.or_else(|| store.coordinator());
         let rules = self.rules;
         rules.admit_declared(&schedules)?;
-        let client = Client::over(store.clone(), self.clock.clone(), coordinator, meter).under(rules.clone());
+        let client = Client::over(shared.clone(), self.clock.clone(), coordinator, meter).under(rules.clone());
         if config.retention.discards_successes() {
             client.handles().count();
         }
@@ -153,14 +153,13 @@ impl RatchetBuilder {
         hooks.before_start().await?;
         let begun = async {
             let (client, resilience, called) = (client.clone(), resilience.clone(), services.services().clone());
-            let orders = BreakerOrders::begin(client, resilience, called, config.heartbeat, config.store_deadline);
+            let orders = BreakerOrders::begin(store.clone(), client, resilience, called, config.heartbeat);
             let orders = orders.await?;
             let pulse = Pulse::start(PulseConfig {
                 store: store.clone(),
                 registration: registration.clone(),
                 heartbeat: config.heartbeat,
                 grace: config.grace,
-                deadline: config.store_deadline,
                 clock: self.clock.clone(),
                 counters: counters.clone(),
             });
@@ -175,16 +174,15 @@ impl RatchetBuilder {
         };
         // After the node is registered: others see by that who counts on a schedule.
         let declared = async {
-            declare_resources(&*store, resources.values(), config.store_deadline).await?;
-            Declarations::declare(store.clone(), schedules, registration.id, config.store_deadline).await
+            declare_resources(&*store, resources.values()).await?;
+            Declarations::declare(store.clone(), schedules, registration.id).await
         };
         let declarations = match declared.await {
             Ok(declarations) => declarations,
             Err(error) => {
                 pulse.stop().await;
                 // Should that fail too, others find the node dead after its grace.
-                let deregistered = store.deregister(registration.id);
-                if let Err(error) = within(config.store_deadline, "leaving the cluster", deregistered).await {
+                if let Err(error) = store.deregister(registration.id).await {
                     tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed");
                 }
                 hooks.after_stop().await;
@@ -216,12 +214,11 @@ impl RatchetBuilder {
             client: client.clone(),
             scan,
             grace: config.grace,
-            deadline,
             counters: counters.clone(),
         };
-        let firer = Firer::new(client.clone(), declarations, deadline);
-        let signals = SignalLimit::new(client.clone(), scan, deadline);
-        let canceler = Canceler::new(client.clone(), scan, deadline);
+        let firer = Firer::new(store.clone(), client.clone(), declarations);
+        let signals = SignalLimit::new(store.clone(), client.clone(), scan);
+        let canceler = Canceler::new(store.clone(), client.clone(), scan, deadline);
         let side = Side { standing: pulse.standing.clone(), counters: counters.clone(), clock: self.clock };
         side.spawn(&mut tasks, rescuer);
         side.spawn(&mut tasks, firer);
@@ -229,12 +226,13 @@ impl RatchetBuilder {
         side.spawn(&mut tasks, canceler);
         side.spawn(&mut tasks, orders);
         if !config.retention.keeps_everything() {
-            let keeper = Keeper::new(client.clone(), counters.clone(), config.retention, config.care, deadline);
+            let keeper = Keeper::new(store.clone(), client.clone(), counters.clone(), config.retention, config.care);
             side.spawn(&mut tasks, keeper);
         }
-        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges, deadline));
+        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges));
         let logs = LogQueue::new(config.job_logs, counters.clone());
-        let sink = self.job_log_sink.unwrap_or_else(|| Arc::new(StoreSink(store.clone())));
+        // The writer has a deadline of its own, whatever the sink.
+        let sink = self.job_log_sink.unwrap_or_else(|| Arc::new(StoreSink(shared)));
         let writer = LogWriter { queue: logs.clone(), sink, deadline };
         tasks.log_writer.spawn(writer.run());
         tasks.logs = Some(logs.clone());
@@ -273,7 +271,7 @@ impl RatchetBuilder {
         tasks.pump_handle = Some(pump_handle);
         tracing::info!(node = %registration.id, name = %registration.name, "node started");
         hooks.after_start().await;
-        let draining = Draining { drain, drain_timeout, store_deadline };
+        let draining = Draining { drain, drain_timeout, store_deadline, store };
         Ok(Ratchet::new(client, counters, (resilience, known), tasks, pulse, draining, hooks))
     }
 }

@@ -8,7 +8,6 @@ use ratchet_core::{ErrorKind, Flow, FollowedBy, Priority, Settled, Settlement, S
 
 use tracing::Instrument;
 
-use crate::deadline::within;
 use crate::metrics::names;
 use crate::narrow::Narrow;
 use crate::pump::{EndedAttempt, Pump, permit_of};
@@ -98,8 +97,7 @@ impl Pump {
     }
 
     async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
-        let turn = self.store.turn(&self.settlements[..count], request);
-        within(self.config.store_deadline, "settling and claiming jobs", turn).await
+        self.store.turn(&self.settlements[..count], request).await
     }
 
     /// What a committed turn means: events, freed slots, jobs to start.
@@ -295,8 +293,7 @@ impl Pump {
 
     /// Ends the permits of attempts that nothing is settled of: they were cancelled, or held a thread until now.
     pub(super) async fn release_permits(&mut self) {
-        let released = self.store.release_permits(&self.released);
-        match within(self.config.store_deadline, "ending permits", released).await {
+        match self.store.release_permits(&self.released).await {
             Ok(()) => {
                 self.released.clear();
                 self.timers.poll = Instant::now();
@@ -314,8 +311,7 @@ impl Pump {
         self.timers.ask_due = None;
         self.timers.asked_due = Instant::now();
         let (request, _) = self.claim_request(0, true, true);
-        let asked = self.store.next_due(&request);
-        match within(self.config.store_deadline, "asking for the next due time", asked).await {
+        match self.store.next_due(&request).await {
             Ok(due) => self.timers.due = due.map(|wait| Instant::now() + wait),
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "asking for the next due time failed");

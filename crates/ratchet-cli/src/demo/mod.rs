@@ -103,7 +103,7 @@ struct NodeRan {
 async fn start(session: &Session, name: &str) -> Result<Ratchet> {
     expect_panics();
     let ratchet = Ratchet::builder()
-        .shared_store(session.create_store().await?)
+        .store(session.create_store().await?)
         .jobs(handlers::all())
         .node_name(name)
         .queue("default", 20)

@@ -4,3 +4,4 @@ mod broken;
 mod coordinator;
 mod flowing;
 mod memory;
+mod shared;

@@ -31,7 +31,7 @@ async fn a_submit_elsewhere_starts_at_once() {
     let store = MemoryStore::new(Arc::new(SystemClock));
     let node = Ratchet::builder().store(store.clone()).job::<Nothing>().coordinator(connect().await);
     let node = node.start().await.unwrap();
-    let client = Client::with_coordinator(Arc::new(store), connect().await);
+    let client = Client::with_coordinator(store, connect().await);
     let mut events = node.events();
     let mut took = Vec::new();
     for _ in 0..50 {

@@ -5,7 +5,6 @@ use ratchet_core::{ErrorKind, FollowedBy, JobId, NodeId, Store, StoreError};
 
 use crate::authorizer::Action;
 use crate::client::Client;
-use crate::deadline::within;
 use crate::lease::{self, Lease};
 use crate::pulse::Standing;
 use crate::stats::Loop;
@@ -38,7 +37,7 @@ impl Client {
         let mut canceled = 0;
         let mut after = None;
         loop {
-            let (some, next) = self.cancel_some_children(id, after).await?;
+            let (some, next) = self.cancel_some_children(&**self.store(), id, after).await?;
             canceled += some;
             after = next;
             if after.is_none() {
@@ -48,8 +47,13 @@ impl Client {
     }
 
     /// One transaction of it: how many were cancelled, and where the next goes on.
-    async fn cancel_some_children(&self, id: JobId, after: Option<JobId>) -> Result<(u64, Option<JobId>), StoreError> {
-        let portion = self.store().cancel_children(id, after, TOGETHER).await?;
+    async fn cancel_some_children(
+        &self,
+        store: &dyn Store,
+        id: JobId,
+        after: Option<JobId>,
+    ) -> Result<(u64, Option<JobId>), StoreError> {
+        let portion = store.cancel_children(id, after, TOGETHER).await?;
         let was_canceled = |what: &FollowedBy| matches!(what, FollowedBy::Canceled { because } if *because == id);
         let canceled = portion.children.iter().filter(|child| was_canceled(&child.what)).map(|_| 1).sum();
         if !portion.children.is_empty() {
@@ -67,7 +71,6 @@ pub(crate) struct Canceler {
     client: Client,
     lease: Lease,
     scan: Duration,
-    deadline: Duration,
 }
 
 impl Upkeep for Canceler {
@@ -75,8 +78,7 @@ impl Upkeep for Canceler {
 
     async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
         // Asked first: most often there is none, and then nothing is written.
-        let asked = self.store.canceling_batches(BATCHES);
-        let batches = within(self.deadline, "looking for batches that are being cancelled", asked).await?;
+        let batches = self.store.canceling_batches(BATCHES).await?;
         if !batches.is_empty() && self.lease.hold(standing.node).await? {
             let done = self.cancel_all(standing.node, &batches).await;
             // Also if this node could not: another one may fare better.
@@ -88,11 +90,11 @@ impl Upkeep for Canceler {
 }
 
 impl Canceler {
-    pub(crate) fn new(client: Client, scan: Duration, deadline: Duration) -> Self {
-        let store = client.store().clone();
+    /// `deadline` is that of the store's calls.
+    pub(crate) fn new(store: Arc<dyn Store>, client: Client, scan: Duration, deadline: Duration) -> Self {
         // It is renewed before every transaction, so it has to outlast one.
-        let lease = Lease { store: store.clone(), name: lease::BATCHES, ttl: deadline + scan, deadline };
-        Self { store, client, lease, scan, deadline }
+        let lease = Lease { store: store.clone(), name: lease::BATCHES, ttl: deadline + scan };
+        Self { store, client, lease, scan }
     }
 
     /// Cancels what is left of each; one that cannot be does not keep the others from it.
@@ -118,8 +120,7 @@ impl Canceler {
         let mut canceled = 0;
         let mut after = None;
         loop {
-            let asked = self.client.cancel_some_children(batch, after);
-            let (some, next) = within(self.deadline, "cancelling children of a batch", asked).await?;
+            let (some, next) = self.client.cancel_some_children(&*self.store, batch, after).await?;
             canceled += some;
             after = next;
             // If another node has it by now, that one goes on.

@@ -9,7 +9,6 @@ use super::portion::Pace;
 use super::shelve::{LINES_TOGETHER, TOGETHER};
 use super::walk::Walk;
 use crate::client::Client;
-use crate::deadline::within;
 use crate::lease::{self, KeptLease, Lease};
 use crate::pulse::Standing;
 use crate::stats::{Counters, Loop};
@@ -31,7 +30,6 @@ pub(crate) struct Keeper {
     lease: KeptLease,
     retention: Retention,
     every: Duration,
-    deadline: Duration,
     pace: Pace,
     /// The last job of each state that was looked at. Most of what came before is gone, and a database may still have to
     /// step over it.
@@ -78,19 +76,18 @@ impl Upkeep for Keeper {
 
 impl Keeper {
     pub(crate) fn new(
+        store: Arc<dyn Store>,
         client: Client,
         counters: Arc<Counters>,
         retention: Retention,
         every: Duration,
-        deadline: Duration,
     ) -> Self {
-        let store = client.store().clone();
-        let lease = Lease { store: store.clone(), name: lease::CARE, ttl: LEASE_TTL, deadline };
+        let lease = Lease { store: store.clone(), name: lease::CARE, ttl: LEASE_TTL };
         let now = Instant::now();
         let passed = JobState::ALL.map(|state| Passed::new(now, retention.of(state).unwrap_or_default()));
         let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Walk::new(now));
         let (pace, lines_again) = (Pace::new(), now + AGAIN_MAX);
-        Self { store, client, counters, lease, retention, every, deadline, pace, passed, lines, lines_again }
+        Self { store, client, counters, lease, retention, every, pace, passed, lines, lines_again }
     }
 
     fn chores(&self) -> Vec<Chore> {
@@ -156,22 +153,16 @@ impl Keeper {
             Chore::Archive(state, age) => {
                 let passed = &mut self.passed[state as usize];
                 let request = ArchiveRequest { state, age, after: passed.last, limit, only: None };
-                let done = within(self.deadline, "archiving jobs", self.store.archive(&request)).await?;
+                let done = self.store.archive(&request).await?;
                 passed.last = done.last;
                 Ok((done.moved, done.more))
             }
-            Chore::PurgeArchive(age) => {
-                let asked = self.store.purge_archive(age, limit);
-                within(self.deadline, "purging the archive", asked).await.map(full)
-            }
-            Chore::PurgeSchedules(age) => {
-                let asked = self.store.purge_schedules(age, limit);
-                within(self.deadline, "purging schedules", asked).await.map(full)
-            }
+            Chore::PurgeArchive(age) => self.store.purge_archive(age, limit).await.map(full),
+            Chore::PurgeSchedules(age) => self.store.purge_schedules(age, limit).await.map(full),
             Chore::PurgeLogs(age) => {
                 let limit = self.pace.begin(LINES_TOGETHER);
                 let request = PurgeLog { age, after: self.lines.reached, limit };
-                let done = within(self.deadline, "purging jobs' logs", self.store.purge_log(&request)).await?;
+                let done = self.store.purge_log(&request).await?;
                 self.lines.reached = done.last;
                 Ok((done.purged, done.more))
             }

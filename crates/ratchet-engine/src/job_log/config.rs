@@ -45,14 +45,14 @@ impl JobLogs {
     }
 
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
-        let within = |field: &str, value: usize, most: usize| {
+        let check_range = |field: &str, value: usize, most: usize| {
             if (1..=most).contains(&value) {
                 return Ok(());
             }
             Err(InvalidInput::new(format!("job_logs.{field}"), format!("is {value}; use 1 to {most}")))
         };
-        within("lines_max", usize::try_from(self.lines_max).unwrap_or(usize::MAX), 1_000_000)?;
-        within("waiting_max", self.waiting_max, 1_000_000)?;
+        check_range("lines_max", usize::try_from(self.lines_max).unwrap_or(usize::MAX), 1_000_000)?;
+        check_range("waiting_max", self.waiting_max, 1_000_000)?;
         if self.gather > Duration::from_mins(1) {
             let problem = format!("is {:?}; use at most a minute", self.gather);
             return Err(InvalidInput::new("job_logs.gather", problem));

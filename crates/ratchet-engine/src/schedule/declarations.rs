@@ -6,13 +6,10 @@ use ratchet_core::store::Declared;
 use ratchet_core::{ErrorKind, NodeId, Store, StoreError};
 use tokio::time::Instant;
 
-use crate::deadline::within;
-
 /// The schedules that the code of this node declares.
 pub(crate) struct Declarations {
     store: Arc<dyn Store>,
     own: Vec<NewRecurring>,
-    deadline: Duration,
     /// The incarnation for which they were declared last.
     node: NodeId,
     /// When to look once more whether they are there.
@@ -30,9 +27,8 @@ impl Declarations {
         store: Arc<dyn Store>,
         own: Vec<NewRecurring>,
         node: NodeId,
-        deadline: Duration,
     ) -> Result<Self, StoreError> {
-        let declarations = Self { store, own, deadline, node, again: None };
+        let declarations = Self { store, own, node, again: None };
         declarations.declare_all(declarations.own.clone()).await?;
         Ok(declarations)
     }
@@ -59,8 +55,7 @@ impl Declarations {
 
     async fn declare_again(&self) -> Result<(), StoreError> {
         let ids: Vec<_> = self.own.iter().map(|new| new.id).collect();
-        let asked = self.store.find_recurring(&ids);
-        let found = within(self.deadline, "reading declared schedules", asked).await?;
+        let found = self.store.find_recurring(&ids).await?;
         let is_ours =
             |new: &&NewRecurring| found.iter().find(|one| one.id == new.id).is_none_or(|one| one.is_as_declared(new));
         self.declare_all(self.own.iter().filter(is_ours).cloned().collect()).await
@@ -71,14 +66,13 @@ impl Declarations {
         if all.is_empty() {
             return Ok(());
         }
-        let (store, deadline) = (&self.store, self.deadline);
-        let now = within(deadline, "reading the database's time", store.database_time()).await?;
+        let now = self.store.database_time().await?;
         for new in &mut all {
             new.next_fire = new.schedule.next_after(now);
         }
         let mut tries = 1;
         let declared = loop {
-            match within(deadline, "declaring schedules", store.declare_all_recurring(&all)).await {
+            match self.store.declare_all_recurring(&all).await {
                 // Another node declares the same at this moment.
                 Err(error) if *error.kind() == ErrorKind::Transient && tries < TRIES => {
                     tokio::time::sleep(Duration::from_millis(20) * tries).await;

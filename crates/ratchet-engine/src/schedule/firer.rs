@@ -10,7 +10,6 @@ use tracing::Instrument as _;
 use super::declarations::Declarations;
 use super::retire::Retirement;
 use crate::client::Client;
-use crate::deadline::within;
 use crate::lease::{self, Lease};
 use crate::pulse::Standing;
 use crate::stats::Loop;
@@ -23,7 +22,6 @@ pub(crate) struct Firer {
     client: Client,
     lease: Lease,
     changed: Arc<Notify>,
-    deadline: Duration,
     declarations: Declarations,
     retirement: Retirement,
 }
@@ -50,7 +48,7 @@ impl Upkeep for Firer {
         if let Err(error) = self.retirement.look(node).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "retiring schedules failed; trying again");
         }
-        let next = within(self.deadline, "asking for the next fire", self.store.next_fire()).await?;
+        let next = self.store.next_fire().await?;
         match next {
             None => Ok(LOOK_EVERY),
             Some(wait) if !wait.is_zero() => Ok(wait.min(LOOK_EVERY)),
@@ -68,31 +66,27 @@ impl Upkeep for Firer {
 }
 
 impl Firer {
-    pub(crate) fn new(client: Client, declarations: Declarations, deadline: Duration) -> Self {
-        let store = client.store().clone();
-        let lease = Lease { store: store.clone(), name: lease::SCHEDULES, ttl: LEASE_TTL, deadline };
+    pub(crate) fn new(store: Arc<dyn Store>, client: Client, declarations: Declarations) -> Self {
+        let lease = Lease { store: store.clone(), name: lease::SCHEDULES, ttl: LEASE_TTL };
         Self {
-            store,
             changed: client.schedules_notice().clone(),
-            retirement: Retirement::new(client.clone(), lease.clone(), deadline),
+            retirement: Retirement::new(store.clone(), client.clone(), lease.clone()),
+            store,
             client,
             lease,
-            deadline,
             declarations,
         }
     }
 
     async fn fire(&self, node: NodeId) -> Result<(), StoreError> {
         for round in 0..ROUNDS_MAX {
-            let asked = self.store.due_recurring(TOGETHER);
-            let (now, due) = within(self.deadline, "looking for schedules that are due", asked).await?;
+            let (now, due) = self.store.due_recurring(TOGETHER).await?;
             let firings: Vec<_> = due.iter().filter_map(|one| one.firing(now)).collect();
             if firings.is_empty() {
                 return Ok(());
             }
             let span = tracing::debug_span!("job.fire", schedules = firings.len());
-            let fired = self.store.fire_recurring(&firings).instrument(span);
-            let fired = within(self.deadline, "firing schedules", fired).await?;
+            let fired = self.store.fire_recurring(&firings).instrument(span).await?;
             let of_id: HashMap<JobId, _> = due.iter().map(|one| (one.id, one)).collect();
             let mut jobs = 0;
             for (firing, fired) in firings.iter().zip(fired) {

@@ -1,13 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::node::NodeRecord;
 use ratchet_core::recurring::{ArchiveReason, RecurringFilter, RecurringRecord};
-use ratchet_core::{JobId, NodeId, StoreError};
+use ratchet_core::{JobId, NodeId, Store, StoreError};
 use tokio::time::Instant;
 
 use crate::client::Client;
-use crate::deadline::within;
 use crate::events::JobEventKind;
 use crate::lease::Lease;
 
@@ -17,9 +17,9 @@ use crate::lease::Lease;
 /// off, is to find its schedules when it is back: a schedule is retired only after this node has seen nobody declare it,
 /// look after look, for [`RETIRE_AFTER`].
 pub(super) struct Retirement {
+    store: Arc<dyn Store>,
     client: Client,
     lease: Lease,
-    deadline: Duration,
     next: Instant,
     /// Schedules that nobody declares, and since when.
     unwanted: BTreeMap<JobId, Instant>,
@@ -30,8 +30,8 @@ const RETIRE_AFTER: Duration = Duration::from_mins(10);
 const TOGETHER: usize = 100;
 
 impl Retirement {
-    pub(super) fn new(client: Client, lease: Lease, deadline: Duration) -> Self {
-        Self { client, lease, deadline, next: Instant::now() + LOOK_EVERY, unwanted: BTreeMap::new() }
+    pub(super) fn new(store: Arc<dyn Store>, client: Client, lease: Lease) -> Self {
+        Self { store, client, lease, next: Instant::now() + LOOK_EVERY, unwanted: BTreeMap::new() }
     }
 
     /// Looks, if it is time to.
@@ -51,9 +51,7 @@ impl Retirement {
         }
         for one in over {
             // A node that comes back at this moment has declared it just now, and then it stays.
-            let store = self.client.store();
-            let asked = store.cancel_recurring(one.id, ArchiveReason::Retired, Some(RETIRE_AFTER));
-            if within(self.deadline, "retiring a schedule", asked).await? {
+            if self.store.cancel_recurring(one.id, ArchiveReason::Retired, Some(RETIRE_AFTER)).await? {
                 tracing::info!(schedule = %one.id, job.kind = %one.spec.kind, "no live node declares this schedule any more: retired");
                 self.client.publish_schedule(one, JobEventKind::ScheduleRetired);
             }
@@ -63,13 +61,11 @@ impl Retirement {
 
     /// Declared schedules that no live node declares.
     async fn unwanted(&self) -> Result<Vec<RecurringRecord>, StoreError> {
-        let store = self.client.store();
         let filter = RecurringFilter { declared: Some(true), ..RecurringFilter::default() };
         let mut declared = Vec::new();
         let mut after = None;
         loop {
-            let asked = store.list_recurring(&filter, after, TOGETHER);
-            let page = within(self.deadline, "looking for declared schedules", asked).await?;
+            let page = self.store.list_recurring(&filter, after, TOGETHER).await?;
             declared.extend(page.items);
             after = page.next;
             if after.is_none() {
@@ -78,7 +74,7 @@ impl Retirement {
         }
         // After the schedules: who declares one has registered before. One that is only silent may come back, and counts on its
         // schedules then.
-        let nodes = within(self.deadline, "reading nodes", store.nodes()).await?;
+        let nodes = self.store.nodes().await?;
         let wanted: BTreeSet<JobId> =
             nodes.iter().filter(|node| node.dead_at.is_none()).flat_map(declared_by).collect();
         declared.retain(|one| !wanted.contains(&one.id));
@@ -98,8 +94,6 @@ fn declared_by(node: &NodeRecord) -> Vec<JobId> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ratchet_core::node::NodeRegistration;
     use ratchet_core::store::{ClusterStore as _, RecurringStore as _};
     use ratchet_core::{JsonText, ManualClock, MemoryStore, NodeName, Timestamp};
@@ -133,10 +127,9 @@ mod tests {
             let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_recurring(Timestamp::UNIX_EPOCH).unwrap();
             store.declare_recurring(&new).await.unwrap();
             let client = Client::new(store.clone());
-            let deadline = Duration::from_secs(5);
             let shared = client.store().clone();
-            let lease = Lease { store: shared, name: lease::SCHEDULES, ttl: Duration::from_secs(10), deadline };
-            let retirement = Retirement::new(client, lease, deadline);
+            let lease = Lease { store: shared.clone(), name: lease::SCHEDULES, ttl: Duration::from_secs(10) };
+            let retirement = Retirement::new(shared, client, lease);
             Self { clock, store, schedule: new.id, retirement }
         }
 

@@ -92,7 +92,7 @@ async fn a_submit_elsewhere_starts_at_once_and_nobody_is_woken_by_itself() {
     let (bus, store, stage) = (Bus::default(), memory(), Stage::default());
     let node = quick(&stage).store(store.clone()).coordinator(bus.coordinator()).polling_strategy(OnlyOnce);
     let node = node.start().await.unwrap();
-    let client = Client::with_coordinator(Arc::new(store), bus.coordinator());
+    let client = Client::with_coordinator(store, bus.coordinator());
     for hints in 1..=3 {
         node_is_idle().await;
         runs(&client).await;
@@ -132,7 +132,7 @@ async fn those_who_share_what_the_store_offers_hear_each_other() {
 #[tokio::test]
 async fn what_can_start_now_is_announced_and_what_cannot_is_not() {
     let recorder = Arc::new(Recorder::default());
-    let client = Client::with_coordinator(Arc::new(memory()), recorder.clone());
+    let client = Client::with_coordinator(memory(), recorder.clone());
     let announces = async |expected: &[Priority]| {
         window_passes().await;
         assert_eq!(recorder.take(), expected);
@@ -163,7 +163,7 @@ async fn what_can_start_now_is_announced_and_what_cannot_is_not() {
 #[tokio::test]
 async fn what_a_person_lets_go_on_is_announced() {
     let recorder = Arc::new(Recorder::default());
-    let client = Client::with_coordinator(Arc::new(memory()), recorder.clone());
+    let client = Client::with_coordinator(memory(), recorder.clone());
     let job = client.enqueue(play()).priority(Priority::High).submit().await.unwrap();
     window_passes().await;
     recorder.take();
@@ -201,7 +201,7 @@ async fn a_nodes_own_retries_and_follow_ups_are_announced_to_nobody_who_does_not
 #[tokio::test]
 async fn a_submit_in_a_transaction_of_the_caller_is_announced_by_the_store_or_not_at_all() {
     let recorder = Arc::new(Recorder::default());
-    let client = Client::with_coordinator(Arc::new(memory()), recorder.clone());
+    let client = Client::with_coordinator(memory(), recorder.clone());
     let prepared = client.enqueue(play()).priority(Priority::High).prepare().unwrap();
     let hint = prepared.hint.expect("the store may tell it with the commit");
     assert_eq!(hint.priority, Priority::High);
@@ -236,7 +236,7 @@ async fn a_node_without_a_free_slot_does_not_poll_for_a_hint() {
     window_passes().await;
     assert_eq!(node.stats().turns, turns);
     // What the hint spoke of is found as soon as there is room.
-    let client = Client::with_coordinator(Arc::new(store), bus.coordinator());
+    let client = Client::with_coordinator(store, bus.coordinator());
     let waiting = client.enqueue(play()).submit().await.unwrap();
     stage.open_gate();
     stage.open_gate();

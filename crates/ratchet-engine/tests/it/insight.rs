@@ -76,7 +76,7 @@ async fn a_queue_without_a_free_slot_is_the_reason_however_idle_the_others_are()
     let next = node.enqueue(Play::Return("at last".into())).queue("reports").submit().await.unwrap();
     let no_slot = [Reason::NoSlot { nodes: 1, slots: 1 }];
     eventually("the node itself", async || node.explain(next.id()).await.unwrap().unwrap().reasons == no_slot).await;
-    let client = ratchet_engine::Client::shared(node.store().clone());
+    let client = ratchet_engine::Client::new(node.store().clone());
     eventually("its heartbeat", async || client.explain(next.id()).await.unwrap().unwrap().reasons == no_slot).await;
     assert_eq!(client.explain(next.id()).await.unwrap().unwrap().expected, None);
     let beside = node.enqueue(Blocking(Play::Return("on a thread".into()))).queue("reports").submit().await.unwrap();

@@ -66,6 +66,9 @@ async fn every_end_of_an_attempt_has_its_figures() {
     event(&mut events, |e| matches!(e.what, JobEventKind::Started { .. })).await;
     ratchet.cancel(late.id()).await.unwrap();
     late.wait().await.unwrap();
+    // The first heartbeat comes when it is due, however soon the jobs end.
+    let beat = "ratchet.store.operation{operation=heartbeat,outcome=ok}";
+    eventually("a heartbeat", async || kept.get(beat) >= 1).await;
     ratchet.shutdown().await;
     let table = [
         ("ratchet.jobs.started{kind=play,queue=default}", 7),
@@ -209,11 +212,30 @@ async fn a_call_of_the_store_is_timed_however_it_ends() {
 }
 
 #[tokio::test]
+async fn a_clients_call_may_take_longer_than_the_deadline_of_the_nodes_own() {
+    let (mut store, stage, kept) = (Faulty::new(memory()), Stage::default(), Kept::default());
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    store.submit_gate = Some(gate.clone());
+    store.archives.store(0, std::sync::atomic::Ordering::SeqCst);
+    let node = quick(&stage).store(store.clone()).metrics_collector(kept.clone());
+    let node = node.store_deadline(Duration::from_millis(100)).start().await.unwrap();
+    let submitted = tokio::spawn(node.enqueue(Play::Return("x".into())).submit());
+    store.submit_held.notified().await;
+    let given_up = || kept.get("ratchet.store.operation{operation=archive,outcome=given_up}");
+    // Of two calls that are given up from now on, the second has begun after the submit.
+    let enough = given_up() + 2;
+    eventually("calls that are given up", async || given_up() >= enough).await;
+    gate.add_permits(1);
+    submitted.await.unwrap().unwrap();
+    node.shutdown().await;
+}
+
+#[tokio::test]
 async fn hints_are_told_by_what_became_of_them() {
     let (bus, store, stage, kept) = (Bus::default(), memory(), Stage::default(), Kept::default());
     let node = quick(&stage).store(store.clone()).coordinator(bus.coordinator()).metrics_collector(kept.clone());
     let node = node.start().await.unwrap();
-    let client = Client::with_coordinator(Arc::new(store), bus.coordinator());
+    let client = Client::with_coordinator(store, bus.coordinator());
     client.enqueue(Play::Return("x".into())).submit().await.unwrap().wait().await.unwrap();
     eventually("a hint of another", async || kept.get("ratchet.hints.received{outcome=heard}") == 1).await;
     node.enqueue(Play::Return("x".into())).submit().await.unwrap().wait().await.unwrap();
