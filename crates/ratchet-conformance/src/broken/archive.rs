@@ -1,14 +1,19 @@
 use std::time::Duration;
 
-use async_trait::async_trait;
 use ratchet_core::page::{ArchiveScope, JobCursor, JobFilter, Page};
-use ratchet_core::store::{ArchiveRequest, ArchiveStore, Archived, DeadLetterStore, RetriedAll};
-use ratchet_core::{DeadLetter, DeadLetterFilter, JobState, StoreError};
+use ratchet_core::store::{ArchiveRequest, Archived, RetriedAll, StoreDecorator};
+use ratchet_core::{DeadLetter, DeadLetterFilter, JobState, Store, StoreError};
 
-use super::{BrokenStore, Flaw};
+use super::{Broken, Flaw, Layer};
 
-#[async_trait]
-impl ArchiveStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Archive {}
+
+impl StoreDecorator for Layer<Archive> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError> {
         let mut request = request.clone();
         match self.flaw {
@@ -20,29 +25,29 @@ impl ArchiveStore for BrokenStore {
             Flaw::StopsAtFiveHundred => request.limit = request.limit.min(500),
             Flaw::ArchivesTheRevivable if request.state == JobState::Canceled => {
                 let canceled = JobFilter { states: vec![JobState::Canceled], ..JobFilter::default() };
-                for job in self.inner.list(&canceled, None, 1_000).await?.items {
-                    self.inner.delete(job.id).await?;
+                for job in self.good.list(&canceled, None, 1_000).await?.items {
+                    self.good.delete(job.id).await?;
                 }
             }
             Flaw::ArchivesLive => {
                 let seen = self.seen().jobs.clone();
                 for id in seen {
-                    self.inner.cancel(id).await?;
+                    self.good.cancel(id).await?;
                 }
             }
             _ => {}
         }
-        let mut done = self.inner.archive(&request).await?;
+        let mut done = self.good.archive(&request).await?;
         match self.flaw {
             Flaw::SaysArchived => {
                 let states = vec![request.state];
                 let there = JobFilter { states, ..JobFilter::default() };
-                done.moved += self.inner.list(&there, None, 1_000).await?.items.len() as u64;
+                done.moved += self.good.list(&there, None, 1_000).await?.items.len() as u64;
             }
             Flaw::DeletesInsteadOfArchiving => {
                 let archived = JobFilter { archive: ArchiveScope::Archived, ..JobFilter::default() };
-                for job in self.inner.list(&archived, None, 1_000).await?.items {
-                    self.inner.delete(job.id).await?;
+                for job in self.good.list(&archived, None, 1_000).await?.items {
+                    self.good.delete(job.id).await?;
                 }
             }
             _ => {}
@@ -53,24 +58,21 @@ impl ArchiveStore for BrokenStore {
     async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
         match self.flaw {
             Flaw::PurgesNothing => Ok(0),
-            Flaw::PurgesEarly => self.inner.purge_archive(age / 2, limit).await,
-            Flaw::PurgesAllAtOnce => self.inner.purge_archive(age, 1_000).await,
-            _ => self.inner.purge_archive(age, limit).await,
+            Flaw::PurgesEarly => self.good.purge_archive(age / 2, limit).await,
+            Flaw::PurgesAllAtOnce => self.good.purge_archive(age, 1_000).await,
+            _ => self.good.purge_archive(age, limit).await,
         }
     }
 
     async fn purge_schedules(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
         match self.flaw {
             Flaw::PurgesNothing => Ok(0),
-            Flaw::PurgesEarly => self.inner.purge_schedules(age / 2, limit).await,
-            Flaw::PurgesAllAtOnce => self.inner.purge_schedules(age, 1_000).await,
-            _ => self.inner.purge_schedules(age, limit).await,
+            Flaw::PurgesEarly => self.good.purge_schedules(age / 2, limit).await,
+            Flaw::PurgesAllAtOnce => self.good.purge_schedules(age, 1_000).await,
+            _ => self.good.purge_schedules(age, limit).await,
         }
     }
-}
 
-#[async_trait]
-impl DeadLetterStore for BrokenStore {
     async fn dead_letters(
         &self,
         filter: &JobFilter,
@@ -84,7 +86,7 @@ impl DeadLetterStore for BrokenStore {
             Flaw::AnyLimit => limit = limit.clamp(1, 1_000),
             _ => {}
         }
-        let mut page = self.inner.dead_letters(&filter, after, limit).await?;
+        let mut page = self.good.dead_letters(&filter, after, limit).await?;
         if self.has(Flaw::LosesErrorClass) {
             page.items.iter_mut().for_each(|letter| letter.error_class = None);
         }
@@ -101,12 +103,12 @@ impl DeadLetterStore for BrokenStore {
             Flaw::RetriesInSteps => return self.retry_in_steps(&filter, limit).await,
             _ => {}
         }
-        let mut retried = self.inner.retry_all(&filter, limit).await?;
+        let mut retried = self.good.retry_all(&filter, limit).await?;
         match self.flaw {
             Flaw::RevivesNothing => {
                 let waiting = JobFilter { states: vec![JobState::Waiting], ..JobFilter::default() };
-                for job in self.inner.list(&waiting, None, 1_000).await?.items {
-                    self.inner.cancel(job.id).await?;
+                for job in self.good.list(&waiting, None, 1_000).await?.items {
+                    self.good.cancel(job.id).await?;
                 }
             }
             Flaw::RetriesAnyChild => {
@@ -118,12 +120,12 @@ impl DeadLetterStore for BrokenStore {
     }
 }
 
-impl BrokenStore {
+impl Broken {
     /// Retries one after the other, until one is refused.
     async fn retry_in_steps(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
         let mut retried = RetriedAll::default();
-        for letter in self.inner.dead_letters(&filter.jobs, None, limit).await?.items {
-            retried.count += u64::from(self.inner.retry(letter.id).await?.is_some());
+        for letter in self.good.dead_letters(&filter.jobs, None, limit).await?.items {
+            retried.count += u64::from(self.good.retry(letter.id).await?.is_some());
         }
         Ok(retried)
     }

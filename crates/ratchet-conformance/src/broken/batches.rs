@@ -1,14 +1,19 @@
-use async_trait::async_trait;
 use ratchet_core::batch::{Batch, ProgressEvery};
 use ratchet_core::error::ErrorKind;
 use ratchet_core::page::{JobCursor, Page};
-use ratchet_core::store::{BatchStore, CanceledChildren, SubmitUnit, Submitted};
-use ratchet_core::{Followed, JobId, NewJob, StoreError};
+use ratchet_core::store::{CanceledChildren, StoreDecorator, SubmitUnit, Submitted};
+use ratchet_core::{Followed, JobId, NewJob, Store, StoreError};
 
-use super::{BrokenStore, Flaw};
+use super::{Broken, Flaw, Layer};
 
-#[async_trait]
-impl BatchStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Batches {}
+
+impl StoreDecorator for Layer<Batches> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn extend_batch(&self, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let mut spoiled = children.to_vec();
         for child in &mut spoiled {
@@ -17,15 +22,13 @@ impl BatchStore for BrokenStore {
         if self.has(Flaw::SplitsUnits) {
             let mut submitted = Vec::new();
             for child in &spoiled {
-                submitted.extend(self.inner.extend_batch(id, std::slice::from_ref(child)).await?);
+                submitted.extend(self.good.extend_batch(id, std::slice::from_ref(child)).await?);
             }
             return Ok(submitted);
         }
-        let extended = self.inner.extend_batch(id, &spoiled).await;
+        let extended = self.good.extend_batch(id, &spoiled).await;
         match self.flaw {
-            Flaw::ExtendsAnything if extended.is_err() => {
-                self.inner.submit(&[SubmitUnit::of(spoiled)]).await?.remove(0)
-            }
+            Flaw::ExtendsAnything if extended.is_err() => self.good.submit(&[SubmitUnit::of(spoiled)]).await?.remove(0),
             Flaw::CountsChunksTwice if extended.is_ok() => {
                 *self.seen().extended.entry(id).or_default() += children.len() as u64;
                 extended
@@ -38,13 +41,13 @@ impl BatchStore for BrokenStore {
         if self.has(Flaw::SealsNothing) {
             return Ok(Vec::new());
         }
-        self.inner.seal_batch(id).await
+        self.good.seal_batch(id).await
     }
 
     async fn find_batches(&self, ids: &[JobId]) -> Result<Vec<Batch>, StoreError> {
-        let mut found = self.inner.find_batches(ids).await?;
+        let mut found = self.good.find_batches(ids).await?;
         if self.has(Flaw::FindsNeighbours) && found.len() < ids.len() {
-            found = self.inner.list_batches(None, 2).await?.items;
+            found = self.good.list_batches(None, 2).await?.items;
         }
         Ok(found.into_iter().map(|batch| self.shown_batch(batch)).collect())
     }
@@ -52,15 +55,11 @@ impl BatchStore for BrokenStore {
     async fn list_batches(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<Batch>, StoreError> {
         let after = after.filter(|_| !self.has(Flaw::ForgetsCursor));
         let limit = if self.has(Flaw::AnyLimit) { limit.clamp(1, 1_000) } else { limit };
-        let mut page = self.inner.list_batches(after, limit).await?;
+        let mut page = self.good.list_batches(after, limit).await?;
         if self.has(Flaw::ListsOldestFirst) {
             page.items.reverse();
         }
         Ok(page)
-    }
-
-    async fn canceling_batches(&self, limit: usize) -> Result<Vec<JobId>, StoreError> {
-        self.inner.canceling_batches(limit).await
     }
 
     async fn cancel_children(
@@ -71,13 +70,13 @@ impl BatchStore for BrokenStore {
     ) -> Result<CanceledChildren, StoreError> {
         match self.flaw {
             Flaw::SparesChildren => Ok(CanceledChildren::default()),
-            Flaw::CancelsAllAtOnce => self.inner.cancel_children(id, after, 100).await,
-            _ => self.inner.cancel_children(id, after, limit).await,
+            Flaw::CancelsAllAtOnce => self.good.cancel_children(id, after, 100).await,
+            _ => self.good.cancel_children(id, after, limit).await,
         }
     }
 }
 
-impl BrokenStore {
+impl Broken {
     /// Spoils the batch of a unit.
     pub(super) fn spoil_batch(&self, unit: &mut SubmitUnit) {
         match (self.flaw, &mut unit.batch) {

@@ -6,16 +6,22 @@ use ratchet_core::claim::Fence;
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
 use ratchet_core::page::JobFilter;
 use ratchet_core::service::NodeServices;
-use ratchet_core::store::{ClusterStore, Orphans, Progress, PulseStore, Running};
-use ratchet_core::{Claim, ErrorKind, JobState, NodeId, NodeName, StoreError};
+use ratchet_core::store::{Orphans, Progress, PulseStore, Running, StoreDecorator};
+use ratchet_core::{Claim, ErrorKind, JobState, NodeId, NodeName, Store, StoreError};
 
-use super::{BrokenStore, Flaw};
+use super::{Broken, Flaw, Layer};
 use crate::bench::{mins, registration};
 
-#[async_trait]
-impl ClusterStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Cluster {}
+
+impl StoreDecorator for Layer<Cluster> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn database_time(&self) -> Result<Timestamp, StoreError> {
-        let now = self.inner.database_time().await?;
+        let now = self.good.database_time().await?;
         let started = *self.seen().started.get_or_insert(now);
         Ok(if self.has(Flaw::StoppedClock) { started } else { now })
     }
@@ -26,32 +32,32 @@ impl ClusterStore for BrokenStore {
         if self.has(Flaw::LosesNodeNames) {
             node.name = NodeName::new("node").unwrap();
         }
-        self.inner.register(&node).await
+        self.good.register(&node).await
     }
 
     async fn deregister(&self, node: NodeId) -> Result<(), StoreError> {
         if self.has(Flaw::KeepsNodes) {
             return Ok(());
         }
-        self.inner.deregister(node).await
+        self.good.deregister(node).await
     }
 
     async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
         Ok(Box::new(BrokenPulse {
-            inner: self.inner.open_pulse().await?,
+            inner: self.good.open_pulse().await?,
             flaw: self.flaw,
             services: NodeServices::default(),
         }))
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
-        let mut nodes = self.inner.nodes().await?;
+        let mut nodes = self.good.nodes().await?;
         match self.flaw {
             Flaw::ListsNodesById => nodes.reverse(),
             Flaw::KeepsTheDead => {
                 let known: Vec<_> = nodes.iter().map(|node| node.id).collect();
                 let gone: Vec<_> = self.seen().nodes.iter().copied().filter(|id| !known.contains(id)).collect();
-                let now = self.inner.database_time().await?;
+                let now = self.good.database_time().await?;
                 let ghost = |id| NodeRecord::registered(&NodeRegistration { id, ..registration("ghost") }, now);
                 nodes.extend(gone.into_iter().map(ghost));
             }
@@ -75,14 +81,14 @@ impl ClusterStore for BrokenStore {
             }
             _ => {}
         }
-        self.inner.reconcile(node_of_progress, &progress).await?;
+        self.good.reconcile(node_of_progress, &progress).await?;
         match self.flaw {
             Flaw::ReconcilesNothing => Ok(vec![]),
             Flaw::ReconcilesEverything => {
                 let running = self.running().await?;
                 Ok(running.iter().map(|c| Running { job_id: c.job.id, version: c.job.version }).collect())
             }
-            _ => self.inner.reconcile(node, &[]).await,
+            _ => self.good.reconcile(node, &[]).await,
         }
     }
 
@@ -90,25 +96,22 @@ impl ClusterStore for BrokenStore {
         let (mut observer, mut grace, mut limit) = (observer, grace, limit);
         match self.flaw {
             Flaw::FindsNoOrphans => {
-                return Ok(Orphans { jobs: vec![], ..self.inner.orphans(observer, grace, limit).await? });
+                return Ok(Orphans { jobs: vec![], ..self.good.orphans(observer, grace, limit).await? });
             }
             Flaw::OrphansEverything => {
-                return Ok(Orphans {
-                    jobs: self.running().await?,
-                    ..self.inner.orphans(observer, grace, limit).await?
-                });
+                return Ok(Orphans { jobs: self.running().await?, ..self.good.orphans(observer, grace, limit).await? });
             }
             Flaw::NoGrace => grace = Duration::ZERO,
             Flaw::LongGrace => grace = mins(60),
             Flaw::OrphansWithoutLimit => limit = 1_000,
             Flaw::AnyoneObserves => {
                 let stranger = registration("observer");
-                self.inner.register(&stranger).await?;
+                self.good.register(&stranger).await?;
                 observer = stranger.id;
             }
             _ => {}
         }
-        self.inner.orphans(observer, grace, limit).await
+        self.good.orphans(observer, grace, limit).await
     }
 
     async fn acquire_lease(&self, name: &str, owner: NodeId, ttl: Duration) -> Result<bool, StoreError> {
@@ -119,7 +122,7 @@ impl ClusterStore for BrokenStore {
             Flaw::LeaseNeverRenewed if self.seen().leases.get(name) == Some(&owner) => return Ok(true),
             _ => {}
         }
-        let acquired = self.inner.acquire_lease(name, owner, ttl).await?;
+        let acquired = self.good.acquire_lease(name, owner, ttl).await?;
         if acquired {
             self.seen().leases.insert(name.to_owned(), owner);
         }
@@ -133,16 +136,16 @@ impl ClusterStore for BrokenStore {
             Flaw::ErrsOnRelease if holder.is_none() => {
                 Err(StoreError::new(ErrorKind::NotFound, "release a lease", "nobody holds it"))
             }
-            Flaw::AnyoneReleases => self.inner.release_lease(name, holder.unwrap_or(owner)).await,
-            _ => self.inner.release_lease(name, owner).await,
+            Flaw::AnyoneReleases => self.good.release_lease(name, holder.unwrap_or(owner)).await,
+            _ => self.good.release_lease(name, owner).await,
         }
     }
 }
 
-impl BrokenStore {
+impl Broken {
     async fn running(&self) -> Result<Vec<Claim>, StoreError> {
         let filter = JobFilter { states: vec![JobState::Running], ..JobFilter::default() };
-        let jobs = self.inner.list(&filter, None, 1_000).await?.items;
+        let jobs = self.good.list(&filter, None, 1_000).await?.items;
         let claim = |job: ratchet_core::JobRecord| {
             let fence = Fence { job_id: job.id, version: job.version, node: job.picked_by? };
             Some(Claim { fence, job, inputs: Vec::new(), signal: None })

@@ -1,13 +1,18 @@
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use ratchet_core::store::{JobLogStore, PurgeLog, PurgedLog};
-use ratchet_core::{ErrorKind, JobId, LogFilter, LogLine, LogPage, LogPlace, StoreError};
+use ratchet_core::store::{PurgeLog, PurgedLog, StoreDecorator};
+use ratchet_core::{ErrorKind, JobId, LogFilter, LogLine, LogPage, LogPlace, Store, StoreError};
 
-use super::{BrokenStore, Flaw, mangled};
+use super::{Broken, Flaw, Layer, mangled};
 
-#[async_trait]
-impl JobLogStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum JobLogs {}
+
+impl StoreDecorator for Layer<JobLogs> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn append_log(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
         if self.has(Flaw::RefusesNothing) && lines.is_empty() {
             return Err(StoreError::new(ErrorKind::Invalid, "appending", "there is nothing to append"));
@@ -33,13 +38,13 @@ impl JobLogStore for BrokenStore {
             }
             Flaw::LogsTouchJobs => {
                 for line in &lines {
-                    self.inner.pause(line.job_id).await?;
-                    self.inner.resume(line.job_id).await?;
+                    self.good.pause(line.job_id).await?;
+                    self.good.resume(line.job_id).await?;
                 }
             }
             _ => {}
         }
-        self.inner.append_log(lines.into()).await
+        self.good.append_log(lines.into()).await
     }
 
     async fn read_log(
@@ -59,7 +64,7 @@ impl JobLogStore for BrokenStore {
             Flaw::ForgetsArchivedHistory if self.is_archived(id).await => return Ok(LogPage::default()),
             _ => {}
         }
-        let mut page = self.inner.read_log(id, &filter, after, limit).await?;
+        let mut page = self.good.read_log(id, &filter, after, limit).await?;
         match self.flaw {
             Flaw::LastLineWins => {
                 let seen = self.seen();
@@ -72,7 +77,7 @@ impl JobLogStore for BrokenStore {
             Flaw::MixesLogs => {
                 let all = self.seen().jobs.clone();
                 for other in all.into_iter().filter(|other| *other != id) {
-                    page.lines.append(&mut self.inner.read_log(other, &filter, None, limit).await?.lines);
+                    page.lines.append(&mut self.good.read_log(other, &filter, None, limit).await?.lines);
                 }
             }
             _ => {}
@@ -89,11 +94,11 @@ impl JobLogStore for BrokenStore {
             Flaw::PurgesFromTheStart => request.after = None,
             _ => {}
         }
-        self.inner.purge_log(&request).await
+        self.good.purge_log(&request).await
     }
 }
 
-impl BrokenStore {
+impl Broken {
     /// What was written to the log of a job that was deleted.
     fn remembered(&self, id: JobId) -> LogPage {
         let lines = self.seen().lines.values().filter(|line| line.job_id == id).cloned().collect();

@@ -1,18 +1,23 @@
-use async_trait::async_trait;
 use ratchet_core::error::ErrorKind;
 use ratchet_core::flow::Condition;
 use ratchet_core::page::JobFilter;
 use ratchet_core::record::JobRecord;
-use ratchet_core::store::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
+use ratchet_core::store::{StoreDecorator, SubmitOutcome, SubmitUnit, Submitted};
 use ratchet_core::{
-    BusinessKey, Due, Flow, IdempotencyKey, JobId, JobSpec, JobState, JsonText, NewJob, Principal, StartState,
+    BusinessKey, Due, Flow, IdempotencyKey, JobId, JobSpec, JobState, JsonText, NewJob, Principal, StartState, Store,
     StoreError, Tag,
 };
 
-use super::{BrokenStore, Flaw, mangled};
+use super::{Broken, Flaw, Layer, mangled};
 
-#[async_trait]
-impl JobStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Jobs {}
+
+impl StoreDecorator for Layer<Jobs> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
         let mut units: Vec<SubmitUnit> = units.to_vec();
         if self.has(Flaw::RefusesNothing) && units.iter().all(|unit| unit.jobs.is_empty()) {
@@ -35,15 +40,15 @@ impl JobStore for BrokenStore {
                 let outcomes =
                     units.iter().map(|unit| Ok(unit.jobs.iter().map(|j| Submitted::Created(j.id)).collect()));
                 let outcomes: Vec<SubmitOutcome> = outcomes.collect();
-                self.inner.submit(&units[..units.len().min(500)]).await?;
+                self.good.submit(&units[..units.len().min(500)]).await?;
                 Ok(outcomes)
             }
             _ => {
-                let outcomes = self.inner.submit(&units).await?;
+                let outcomes = self.good.submit(&units).await?;
                 if self.has(Flaw::TouchesTwice) {
                     for job in units.iter().flat_map(|unit| &unit.jobs) {
-                        self.inner.pause(job.id).await?;
-                        self.inner.resume(job.id).await?;
+                        self.good.pause(job.id).await?;
+                        self.good.resume(job.id).await?;
                     }
                 }
                 self.give_kept_again(&units).await?;
@@ -59,9 +64,9 @@ impl JobStore for BrokenStore {
             Flaw::StopsAtFiveHundred => ids.truncate(500),
             _ => {}
         }
-        let mut found = self.inner.find(&ids).await?;
+        let mut found = self.good.find(&ids).await?;
         if self.has(Flaw::FindsNeighbours) && found.len() < ids.len() {
-            found = self.inner.list(&JobFilter::default(), None, 2).await?.items;
+            found = self.good.list(&JobFilter::default(), None, 2).await?.items;
         }
         Ok(found.into_iter().map(|job| self.shown(job)).collect())
     }
@@ -70,8 +75,8 @@ impl JobStore for BrokenStore {
         match self.flaw {
             Flaw::KeepsBusinessKeys => Ok(self.seen().keys.get(key).copied()),
             Flaw::MixesKeys => Ok(self.seen().keys.values().last().copied()),
-            Flaw::FoldsKeys => self.inner.find_by_business_key(&BusinessKey::new(folded(key.as_str())).unwrap()).await,
-            _ => self.inner.find_by_business_key(key).await,
+            Flaw::FoldsKeys => self.good.find_by_business_key(&BusinessKey::new(folded(key.as_str())).unwrap()).await,
+            _ => self.good.find_by_business_key(key).await,
         }
     }
 
@@ -85,29 +90,29 @@ impl JobStore for BrokenStore {
                 })
             }
             Flaw::FoldsKeys => {
-                self.inner.find_by_idempotency_key(&IdempotencyKey::new(folded(key.as_str())).unwrap()).await
+                self.good.find_by_idempotency_key(&IdempotencyKey::new(folded(key.as_str())).unwrap()).await
             }
-            _ => self.inner.find_by_idempotency_key(key).await,
+            _ => self.good.find_by_idempotency_key(key).await,
         }
     }
 
     async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
         match self.flaw {
             Flaw::DeletesNothing => return Ok(true),
-            Flaw::DeletesAnything => drop(self.inner.cancel(id).await?),
+            Flaw::DeletesAnything => drop(self.good.cancel(id).await?),
             Flaw::DeletesAllHistory => self.seen().deleted = true,
             Flaw::IdempotencyDiesWithJob => self.seen().once.retain(|_, job| *job != id),
             _ => {}
         }
-        self.inner.delete(id).await
+        self.good.delete(id).await
     }
 
     async fn keep(&self, id: JobId) -> Result<(), StoreError> {
-        if self.has(Flaw::ForgetsWhoWaits) { Ok(()) } else { self.inner.keep(id).await }
+        if self.has(Flaw::ForgetsWhoWaits) { Ok(()) } else { self.good.keep(id).await }
     }
 }
 
-impl BrokenStore {
+impl Broken {
     /// Changes a job on its way in, and remembers it.
     pub(super) async fn spoil(&self, job: &mut NewJob) {
         let known = self.inner_job(job.id).await.is_some();
@@ -170,8 +175,8 @@ impl BrokenStore {
                 job.id = first.unwrap_or(job.id);
             }
             Flaw::ResubmitsAfresh if known => {
-                let _ = self.inner.cancel(job.id).await;
-                let _ = self.inner.delete(job.id).await;
+                let _ = self.good.cancel(job.id).await;
+                let _ = self.good.delete(job.id).await;
             }
             _ => {}
         }
@@ -216,7 +221,7 @@ impl BrokenStore {
             let mut answers = Ok(Vec::new());
             for job in &unit.jobs {
                 let one = SubmitUnit::of(vec![job.clone()]);
-                match (self.inner.submit(&[one]).await?.remove(0), &mut answers) {
+                match (self.good.submit(&[one]).await?.remove(0), &mut answers) {
                     (Ok(one), Ok(all)) => all.extend(one),
                     (Err(refused), Ok(_)) => answers = Err(refused),
                     (_, Err(_)) => {}
@@ -234,7 +239,7 @@ impl BrokenStore {
             outcomes.push(if refused {
                 Err(StoreError::new(ErrorKind::Transient, "submit jobs", "a neighbour was refused"))
             } else {
-                self.inner.submit(std::slice::from_ref(unit)).await?.remove(0)
+                self.good.submit(std::slice::from_ref(unit)).await?.remove(0)
             });
         }
         Ok(outcomes)
@@ -249,20 +254,20 @@ impl BrokenStore {
                 }
             }
         }
-        self.inner.submit(&units).await
+        self.good.submit(&units).await
     }
 
     /// Refuses a job for its business key though another stands for it.
     async fn submit_checking_keys_first(&self, units: Vec<SubmitUnit>) -> Result<Vec<SubmitOutcome>, StoreError> {
         for job in units.iter().flat_map(|unit| &unit.jobs) {
             if let Some(key) = &job.business_key
-                && let Some(holder) = self.inner.find_by_business_key(key).await?
+                && let Some(holder) = self.good.find_by_business_key(key).await?
                 && holder != job.id
             {
                 return Ok(vec![Err(StoreError::duplicate("submit a job", key.clone(), holder))]);
             }
         }
-        self.inner.submit(&units).await
+        self.good.submit(&units).await
     }
 
     async fn submit_new_only(&self, units: Vec<SubmitUnit>) -> Result<Vec<SubmitOutcome>, StoreError> {
@@ -271,14 +276,14 @@ impl BrokenStore {
                 return Ok(vec![Err(StoreError::new(ErrorKind::Conflict, "submit a job", "its id is taken"))]);
             }
         }
-        self.inner.submit(&units).await
+        self.good.submit(&units).await
     }
 
     /// A live job that the flaw lets be claimed though it is paused.
     pub(super) async fn resume_all(&self) -> Result<(), StoreError> {
         let filter = JobFilter { states: vec![JobState::Paused], ..JobFilter::default() };
-        for job in self.inner.list(&filter, None, 1_000).await?.items {
-            self.inner.resume(job.id).await?;
+        for job in self.good.list(&filter, None, 1_000).await?.items {
+            self.good.resume(job.id).await?;
         }
         Ok(())
     }

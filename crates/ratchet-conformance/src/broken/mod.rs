@@ -1,6 +1,7 @@
 //! Stores that break one rule each, to prove that the suite notices.
 //!
-//! A [`BrokenStore`] stands before a good store, passes everything on, and has one [`Flaw`].
+//! A [`BrokenStore`] stands before a good store, passes everything on, and has one [`Flaw`]. Flaws are by subject, as the calls of a
+//! store are: each file is a decorator for the calls of its subject.
 
 mod archive;
 mod batches;
@@ -17,10 +18,13 @@ mod signals;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ratchet_core::record::JobRecord;
 use ratchet_core::signal::Delivery;
+use ratchet_core::store::StoreDecorator;
 use ratchet_core::{
     BusinessKey, Claim, IdempotencyKey, JobId, Kind, LogLine, LogPlace, NodeId, QueueName, SignalKey, Store,
 };
@@ -494,10 +498,76 @@ flaws! {
     KeepsLogs,
 }
 
-/// A good store with one flaw.
+/// A good store with one flaw: a stack of decorators, each of which breaks the calls of one subject.
 #[derive(Debug)]
-pub struct BrokenStore {
-    inner: Arc<dyn Store>,
+pub struct BrokenStore(Arc<dyn Store>);
+
+impl BrokenStore {
+    /// Puts a flaw before a good store.
+    pub fn new(good: Arc<dyn Store>, flaw: Flaw) -> Self {
+        let broken = Arc::new(Broken { good: good.clone(), flaw, seen: Mutex::default() });
+        let store = Layer::<archive::Archive>::over(good, &broken);
+        let store = Layer::<batches::Batches>::over(store, &broken);
+        let store = Layer::<breakers::Breakers>::over(store, &broken);
+        let store = Layer::<cluster::Cluster>::over(store, &broken);
+        let store = Layer::<control::Control>::over(store, &broken);
+        let store = Layer::<insight::Insight>::over(store, &broken);
+        let store = Layer::<job_log::JobLogs>::over(store, &broken);
+        let store = Layer::<jobs::Jobs>::over(store, &broken);
+        let store = Layer::<query::Queries>::over(store, &broken);
+        let store = Layer::<recurring::Recurring>::over(store, &broken);
+        let store = Layer::<resources::Resources>::over(store, &broken);
+        let store = Layer::<signals::Signals>::over(store, &broken);
+        Self(Layer::<turn::Turns>::over(store, &broken))
+    }
+}
+
+impl StoreDecorator for BrokenStore {
+    fn inner(&self) -> &dyn Store {
+        &*self.0
+    }
+
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+}
+
+/// The calls of one subject, broken. Each subject's file says how.
+#[derive(Debug)]
+struct Layer<Subject> {
+    below: Arc<dyn Store>,
+    broken: Arc<Broken>,
+    subject: PhantomData<Subject>,
+}
+
+impl<Subject> Layer<Subject>
+where
+    Self: Store + 'static,
+{
+    fn over(below: Arc<dyn Store>, broken: &Arc<Broken>) -> Arc<dyn Store> {
+        Arc::new(Self { below, broken: broken.clone(), subject: PhantomData })
+    }
+}
+
+impl<Subject> Layer<Subject> {
+    /// The store that is asked what this layer does not break.
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+}
+
+impl<Subject> Deref for Layer<Subject> {
+    type Target = Broken;
+    fn deref(&self) -> &Broken {
+        &self.broken
+    }
+}
+
+/// What all layers of a broken store know.
+#[derive(Debug)]
+struct Broken {
+    /// The store without a flaw.
+    good: Arc<dyn Store>,
     flaw: Flaw,
     seen: Mutex<Seen>,
 }
@@ -528,12 +598,7 @@ struct Seen {
     deleted: bool,
 }
 
-impl BrokenStore {
-    /// Puts a flaw before a good store.
-    pub fn new(inner: Arc<dyn Store>, flaw: Flaw) -> Self {
-        Self { inner, flaw, seen: Mutex::default() }
-    }
-
+impl Broken {
     fn has(&self, flaw: Flaw) -> bool {
         self.flaw == flaw
     }
@@ -543,7 +608,7 @@ impl BrokenStore {
     }
 
     async fn inner_job(&self, id: JobId) -> Option<JobRecord> {
-        self.inner.find(&[id]).await.ok()?.pop()
+        self.good.find(&[id]).await.ok()?.pop()
     }
 
     async fn is_archived(&self, id: JobId) -> bool {
@@ -575,12 +640,6 @@ impl BrokenStore {
             _ => {}
         }
         job
-    }
-}
-
-impl Store for BrokenStore {
-    fn name(&self) -> &'static str {
-        "broken"
     }
 }
 

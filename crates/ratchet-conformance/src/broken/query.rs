@@ -1,15 +1,19 @@
-use async_trait::async_trait;
-use ratchet_core::flow::{Edge, Workflow};
 use ratchet_core::node::QueueRecord;
-use ratchet_core::page::{ArchiveScope, JobCursor, JobFilter, ListCursor, ListOrder, Page};
+use ratchet_core::page::{ArchiveScope, JobFilter, ListCursor, ListOrder, Page};
 use ratchet_core::record::{AttemptRecord, JobRecord, Timing};
-use ratchet_core::store::{LastAttempts, QueryStore, QueueStore, StateCounts};
-use ratchet_core::{AttemptStatus, CountBy, Counted, JobId, JobState, NodeId, Principal, QueueName, StoreError};
+use ratchet_core::store::{LastAttempts, StateCounts, StoreDecorator};
+use ratchet_core::{AttemptStatus, CountBy, Counted, JobId, JobState, NodeId, Principal, QueueName, Store, StoreError};
 
-use super::{BrokenStore, Flaw, mangled};
+use super::{Broken, Flaw, Layer, mangled};
 
-#[async_trait]
-impl QueryStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Queries {}
+
+impl StoreDecorator for Layer<Queries> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn list(
         &self,
         filter: &JobFilter,
@@ -30,7 +34,7 @@ impl QueryStore for BrokenStore {
             Flaw::AnyLimit => limit = limit.clamp(1, 1_000),
             _ => {}
         }
-        let mut page = self.inner.list(&filter, after, limit).await?;
+        let mut page = self.good.list(&filter, after, limit).await?;
         match self.flaw {
             Flaw::ListsOldestFirst => page.items.reverse(),
             Flaw::ListsPerTag => {
@@ -53,7 +57,7 @@ impl QueryStore for BrokenStore {
             Flaw::HidesArchive => filter.archive = ArchiveScope::Live,
             _ => {}
         }
-        let mut counted = self.inner.count(&filter, by).await?;
+        let mut counted = self.good.count(&filter, by).await?;
         if self.has(Flaw::CountsNothing) {
             let in_none = counted.jobs - counted.groups.values().sum::<u64>();
             counted.groups.insert(String::new(), in_none);
@@ -62,7 +66,7 @@ impl QueryStore for BrokenStore {
     }
 
     async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
-        let mut counts = self.inner.count_by_state().await?;
+        let mut counts = self.good.count_by_state().await?;
         if self.has(Flaw::CountsNothing) {
             for state in JobState::ALL {
                 counts.entry(state).or_default();
@@ -73,13 +77,13 @@ impl QueryStore for BrokenStore {
 
     async fn count_by_state_of(&self, principal: &Principal) -> Result<StateCounts, StoreError> {
         if self.has(Flaw::IgnoresFilters) {
-            return self.inner.count_by_state().await;
+            return self.good.count_by_state().await;
         }
-        self.inner.count_by_state_of(principal).await
+        self.good.count_by_state_of(principal).await
     }
 
     async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
-        let mut attempts = self.inner.attempts(id).await?;
+        let mut attempts = self.good.attempts(id).await?;
         match self.flaw {
             Flaw::ForgetsArchivedHistory if self.is_archived(id).await => attempts.truncate(1),
             Flaw::RecordsTwice => attempts = attempts.iter().flat_map(|a| [a.clone(), a.clone()]).collect(),
@@ -87,7 +91,7 @@ impl QueryStore for BrokenStore {
                 attempts.clear();
                 let all = self.seen().jobs.clone();
                 for job in all {
-                    attempts.extend(self.inner.attempts(job).await?);
+                    attempts.extend(self.good.attempts(job).await?);
                 }
             }
             Flaw::CancelsWithoutRecord => attempts.retain(|attempt| attempt.status != AttemptStatus::Canceled),
@@ -106,7 +110,7 @@ impl QueryStore for BrokenStore {
     async fn last_attempts(&self, id: JobId, before: Option<u64>, limit: usize) -> Result<LastAttempts, StoreError> {
         let before = before.filter(|_| !self.has(Flaw::ForgetsCursor));
         let limit = if self.has(Flaw::AnyLimit) { limit.clamp(1, 1_000) } else { limit };
-        let mut last = self.inner.last_attempts(id, before, limit).await?;
+        let mut last = self.good.last_attempts(id, before, limit).await?;
         match self.flaw {
             Flaw::ListsOldestFirst => last.items.reverse(),
             Flaw::ForgetsArchivedHistory if self.is_archived(id).await => last = LastAttempts::default(),
@@ -115,25 +119,41 @@ impl QueryStore for BrokenStore {
         Ok(last)
     }
 
-    async fn workflow(&self, id: JobId) -> Result<Option<Workflow>, StoreError> {
-        self.inner.workflow(id).await
-    }
-
-    async fn workflows(&self, after: Option<JobCursor>, limit: usize) -> Result<Page<JobId>, StoreError> {
-        self.inner.workflows(after, limit).await
-    }
-
-    async fn edges_from(&self, ids: &[JobId]) -> Result<Vec<Edge>, StoreError> {
-        self.inner.edges_from(ids).await
-    }
-
     async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {
-        let count = self.inner.alert_count(id).await?;
+        let count = self.good.alert_count(id).await?;
         Ok(match self.flaw {
             Flaw::AlertsAlways => self.seen().settled.get(&id).copied().unwrap_or(0),
             Flaw::AlertsOnce => count.min(1),
             _ => count,
         })
+    }
+
+    async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        match self.flaw {
+            Flaw::IgnoresQueuePause => Ok(true),
+            Flaw::AlwaysSaysPaused => self.good.pause_queue(queue).await.map(|_| true),
+            Flaw::CancelsWithQueue => {
+                let filter = JobFilter { queue: Some(queue.clone()), ..JobFilter::default() };
+                for job in self.good.list(&filter, None, 1_000).await?.items {
+                    self.good.cancel(job.id).await?;
+                }
+                self.good.pause_queue(queue).await
+            }
+            _ => self.good.pause_queue(queue).await,
+        }
+    }
+
+    async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        let resumed = self.good.resume_queue(queue).await?;
+        Ok(resumed || self.has(Flaw::AlwaysSaysPaused))
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
+        let mut queues = self.good.queues().await?;
+        if self.has(Flaw::HidesEmptyQueues) {
+            queues.retain(|queue| !queue.live.is_empty());
+        }
+        Ok(queues)
     }
 }
 
@@ -141,7 +161,7 @@ fn unfiltered(filter: &JobFilter) -> JobFilter {
     JobFilter { archive: filter.archive, order: filter.order, ..JobFilter::default() }
 }
 
-impl BrokenStore {
+impl Broken {
     async fn invented(&self, id: JobId) -> Option<AttemptRecord> {
         let job = self.inner_job(id).await?;
         let (at, zero) = (job.created_at, std::time::Duration::ZERO);
@@ -155,36 +175,5 @@ impl BrokenStore {
             error_class: None,
             error: None,
         })
-    }
-}
-
-#[async_trait]
-impl QueueStore for BrokenStore {
-    async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
-        match self.flaw {
-            Flaw::IgnoresQueuePause => Ok(true),
-            Flaw::AlwaysSaysPaused => self.inner.pause_queue(queue).await.map(|_| true),
-            Flaw::CancelsWithQueue => {
-                let filter = JobFilter { queue: Some(queue.clone()), ..JobFilter::default() };
-                for job in self.inner.list(&filter, None, 1_000).await?.items {
-                    self.inner.cancel(job.id).await?;
-                }
-                self.inner.pause_queue(queue).await
-            }
-            _ => self.inner.pause_queue(queue).await,
-        }
-    }
-
-    async fn resume_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
-        let resumed = self.inner.resume_queue(queue).await?;
-        Ok(resumed || self.has(Flaw::AlwaysSaysPaused))
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
-        let mut queues = self.inner.queues().await?;
-        if self.has(Flaw::HidesEmptyQueues) {
-            queues.retain(|queue| !queue.live.is_empty());
-        }
-        Ok(queues)
     }
 }

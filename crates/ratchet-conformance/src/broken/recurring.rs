@@ -1,34 +1,43 @@
 use std::time::Duration;
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use ratchet_core::page::{JobCursor, Page};
 use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::schedule::{MisfirePolicy, OverlapPolicy};
-use ratchet_core::store::{Declared, Fired, RecurringStore};
-use ratchet_core::{JobId, JobState, StoreError};
+use ratchet_core::store::{Declared, Fired, StoreDecorator};
+use ratchet_core::{JobId, JobState, Store, StoreError};
 
-use super::{BrokenStore, Flaw};
+use super::{Broken, Flaw, Layer};
 
-#[async_trait]
-impl RecurringStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Recurring {}
+
+impl StoreDecorator for Layer<Recurring> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn create_recurring(&self, new: &NewRecurring) -> Result<(), StoreError> {
-        self.inner.create_recurring(&self.spoilt(new)).await
+        self.good.create_recurring(&self.spoilt(new)).await
     }
 
     async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
         if self.has(Flaw::DeclaresAnew) {
-            self.inner.cancel_recurring(new.id, ArchiveReason::Canceled, None).await?;
+            self.good.cancel_recurring(new.id, ArchiveReason::Canceled, None).await?;
         }
-        if self.has(Flaw::ForgetsTheRetired) && self.inner.find_recurring(&[new.id]).await?.is_empty() {
-            self.inner.create_recurring(new).await?;
+        if self.has(Flaw::ForgetsTheRetired) && self.good.find_recurring(&[new.id]).await?.is_empty() {
+            self.good.create_recurring(new).await?;
             return Ok(Declared::Created);
         }
-        self.inner.declare_recurring(&self.spoilt(new)).await
+        self.good.declare_recurring(&self.spoilt(new)).await
     }
 
-    async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
-        self.inner.find_recurring(ids).await
+    async fn declare_all_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+        let mut declared = Vec::with_capacity(all.len());
+        for new in all {
+            declared.push(StoreDecorator::declare_recurring(self, new).await?);
+        }
+        Ok(declared)
     }
 
     async fn list_recurring(
@@ -39,16 +48,16 @@ impl RecurringStore for BrokenStore {
     ) -> Result<Page<RecurringRecord>, StoreError> {
         let all = RecurringFilter::default();
         let filter = if self.has(Flaw::IgnoresFilters) { &all } else { filter };
-        self.inner.list_recurring(filter, after, limit).await
+        self.good.list_recurring(filter, after, limit).await
     }
 
     async fn next_fire(&self) -> Result<Option<Duration>, StoreError> {
-        if self.has(Flaw::NeverDue) { Ok(None) } else { self.inner.next_fire().await }
+        if self.has(Flaw::NeverDue) { Ok(None) } else { self.good.next_fire().await }
     }
 
     async fn due_recurring(&self, limit: usize) -> Result<(Timestamp, Vec<RecurringRecord>), StoreError> {
         let limit = if self.has(Flaw::IgnoresLimit) { 1_000 } else { limit };
-        let (now, mut due) = self.inner.due_recurring(limit).await?;
+        let (now, mut due) = self.good.due_recurring(limit).await?;
         if self.has(Flaw::ReversesClaims) {
             due.reverse();
         }
@@ -59,7 +68,7 @@ impl RecurringStore for BrokenStore {
         let mut firings = firings.to_vec();
         if self.has(Flaw::FiresBlindly) {
             for firing in &mut firings {
-                let known = self.inner.find_recurring(&[firing.id]).await?;
+                let known = self.good.find_recurring(&[firing.id]).await?;
                 if let Some(next) = known.first().and_then(|one| one.next_fire) {
                     firing.expected = next;
                 }
@@ -72,7 +81,7 @@ impl RecurringStore for BrokenStore {
         }
         if self.has(Flaw::WaitsForThePaused) {
             for firing in &mut firings {
-                let known = self.inner.find_recurring(&[firing.id]).await?;
+                let known = self.good.find_recurring(&[firing.id]).await?;
                 if let Some(last) = known.first().and_then(|one| one.last_job)
                     && self.inner_job(last).await.is_some_and(|job| job.state == JobState::Paused)
                 {
@@ -80,22 +89,22 @@ impl RecurringStore for BrokenStore {
                 }
             }
         }
-        let fired = self.inner.fire_recurring(&firings).await?;
+        let fired = self.good.fire_recurring(&firings).await?;
         if self.has(Flaw::FiresRenew) {
             for firing in &firings {
-                self.inner.pause_recurring(firing.id).await?;
-                self.inner.resume_recurring(firing.id, firing.next).await?;
+                self.good.pause_recurring(firing.id).await?;
+                self.good.resume_recurring(firing.id, firing.next).await?;
             }
         }
         Ok(if self.has(Flaw::SaysApplied) { vec![Fired::Done { jobs: 1, skipped: 0 }; fired.len()] } else { fired })
     }
 
     async fn pause_recurring(&self, id: JobId) -> Result<bool, StoreError> {
-        if self.has(Flaw::ControlsNothing) { Ok(true) } else { self.inner.pause_recurring(id).await }
+        if self.has(Flaw::ControlsNothing) { Ok(true) } else { self.good.pause_recurring(id).await }
     }
 
     async fn resume_recurring(&self, id: JobId, next_fire: Option<Timestamp>) -> Result<bool, StoreError> {
-        if self.has(Flaw::ControlsNothing) { Ok(true) } else { self.inner.resume_recurring(id, next_fire).await }
+        if self.has(Flaw::ControlsNothing) { Ok(true) } else { self.good.resume_recurring(id, next_fire).await }
     }
 
     async fn cancel_recurring(
@@ -108,11 +117,11 @@ impl RecurringStore for BrokenStore {
             return Ok(true);
         }
         let idle_for = idle_for.filter(|_| !self.has(Flaw::RetiresAnything));
-        self.inner.cancel_recurring(id, reason, idle_for).await
+        self.good.cancel_recurring(id, reason, idle_for).await
     }
 }
 
-impl BrokenStore {
+impl Broken {
     fn spoilt(&self, new: &NewRecurring) -> NewRecurring {
         let mut new = new.clone();
         match self.flaw {

@@ -1,31 +1,36 @@
-use async_trait::async_trait;
-use ratchet_core::store::ResourceStore;
-use ratchet_core::{Fence, NodeId, ResourceLimit, ResourceName, ResourceRecord, StoreError};
+use ratchet_core::store::StoreDecorator;
+use ratchet_core::{Fence, NodeId, ResourceLimit, ResourceName, ResourceRecord, Store, StoreError};
 
-use super::{BrokenStore, Flaw};
+use super::{Broken, Flaw, Layer};
 
-#[async_trait]
-impl ResourceStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Resources {}
+
+impl StoreDecorator for Layer<Resources> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn declare_resource(&self, limit: &ResourceLimit) -> Result<(), StoreError> {
         if self.has(Flaw::CodeBeatsHand) {
-            self.inner.remove_resource(&limit.name).await?;
+            self.good.remove_resource(&limit.name).await?;
         }
-        self.inner.declare_resource(&self.spoilt_limit(limit)).await
+        self.good.declare_resource(&self.spoilt_limit(limit)).await
     }
 
     async fn set_resource(&self, limit: &ResourceLimit) -> Result<(), StoreError> {
-        self.inner.set_resource(&self.spoilt_limit(limit)).await
+        self.good.set_resource(&self.spoilt_limit(limit)).await
     }
 
     async fn remove_resource(&self, name: &ResourceName) -> Result<bool, StoreError> {
         if self.has(Flaw::KeepsLimits) {
             return Ok(true);
         }
-        self.inner.remove_resource(name).await
+        self.good.remove_resource(name).await
     }
 
     async fn resources(&self) -> Result<Vec<ResourceRecord>, StoreError> {
-        let mut all = self.inner.resources().await?;
+        let mut all = self.good.resources().await?;
         if self.has(Flaw::HidesPermits) {
             for record in &mut all {
                 record.in_use = 0;
@@ -38,18 +43,18 @@ impl ResourceStore for BrokenStore {
         if self.has(Flaw::HidesPermits) {
             return Ok(Vec::new());
         }
-        self.inner.permits_of(node).await
+        self.good.permits_of(node).await
     }
 
     async fn release_permits(&self, attempts: &[Fence]) -> Result<(), StoreError> {
         if self.has(Flaw::KeepsPermits) {
             return Ok(());
         }
-        self.inner.release_permits(attempts).await
+        self.good.release_permits(attempts).await
     }
 }
 
-impl BrokenStore {
+impl Broken {
     fn spoilt_limit(&self, limit: &ResourceLimit) -> ResourceLimit {
         let mut limit = limit.clone();
         match self.flaw {

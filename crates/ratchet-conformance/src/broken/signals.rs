@@ -1,14 +1,19 @@
-use async_trait::async_trait;
 use ratchet_core::page::PAGE_LIMIT_MAX;
 use ratchet_core::signal::{Delivery, SignalTarget};
-use ratchet_core::store::{Delivered, Expired, SignalStore, SubmitUnit, Swept};
-use ratchet_core::{Claim, DeliveryId, Followed, FollowedBy, JobId, SignalKey, SignalRecord, StoreError};
+use ratchet_core::store::{Delivered, Expired, StoreDecorator, SubmitUnit, Swept};
+use ratchet_core::{Claim, DeliveryId, Followed, FollowedBy, JobId, SignalKey, SignalRecord, Store, StoreError};
 use uuid::Uuid;
 
-use super::{BrokenStore, Flaw};
+use super::{Broken, Flaw, Layer};
 
-#[async_trait]
-impl SignalStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Signals {}
+
+impl StoreDecorator for Layer<Signals> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn deliver(&self, delivery: &Delivery) -> Result<Delivered, StoreError> {
         let mut delivery = delivery.clone();
         match self.flaw {
@@ -20,7 +25,7 @@ impl SignalStore for BrokenStore {
             }
             _ => {}
         }
-        let mut done = self.inner.deliver(&delivery).await?;
+        let mut done = self.good.deliver(&delivery).await?;
         match (self.flaw, &delivery.target) {
             (Flaw::SaysDelivered, _) if done.jobs.is_empty() => done.jobs.extend(self.someone().await?),
             (Flaw::LastSignalWins, SignalTarget::Job(id)) => drop(self.seen().late.insert(*id, delivery)),
@@ -28,7 +33,7 @@ impl SignalStore for BrokenStore {
                 let keys = self.seen().awaited.clone();
                 for key in keys {
                     let target = SignalTarget::Key(key);
-                    done.jobs.append(&mut self.inner.deliver(&Delivery { target, ..delivery.clone() }).await?.jobs);
+                    done.jobs.append(&mut self.good.deliver(&Delivery { target, ..delivery.clone() }).await?.jobs);
                 }
             }
             (Flaw::GivesKeptSignalsAgain | Flaw::KeepsTheLastSignal, SignalTarget::Key(key))
@@ -44,13 +49,13 @@ impl SignalStore for BrokenStore {
     async fn expire(&self, limit: usize) -> Result<Expired, StoreError> {
         match self.flaw {
             Flaw::NeverExpires if limit > 0 => Ok(Expired::default()),
-            Flaw::ExpiresWithoutLimit => self.inner.expire((limit * 10 + 1).min(PAGE_LIMIT_MAX)).await,
-            _ => self.inner.expire(limit).await,
+            Flaw::ExpiresWithoutLimit => self.good.expire((limit * 10 + 1).min(PAGE_LIMIT_MAX)).await,
+            _ => self.good.expire(limit).await,
         }
     }
 
     async fn signals(&self, ids: &[JobId]) -> Result<Vec<SignalRecord>, StoreError> {
-        let mut found = self.inner.signals(ids).await?;
+        let mut found = self.good.signals(ids).await?;
         for record in &mut found {
             if let Some(signal) = &mut record.signal {
                 self.spoil_signal(record.job_id, signal);
@@ -63,14 +68,14 @@ impl SignalStore for BrokenStore {
         if self.has(Flaw::SweepsNothing) {
             return Ok(Swept::default());
         }
-        self.inner.sweep_signals(after, limit).await
+        self.good.sweep_signals(after, limit).await
     }
 }
 
-impl BrokenStore {
+impl Broken {
     /// Any job, as if it had got a signal.
     async fn someone(&self) -> Result<Option<Followed>, StoreError> {
-        let job = self.inner.list(&ratchet_core::page::JobFilter::default(), None, 1).await?.items.pop();
+        let job = self.good.list(&ratchet_core::page::JobFilter::default(), None, 1).await?.items.pop();
         Ok(job.map(|job| Followed {
             id: job.id,
             kind: job.spec.kind,
@@ -88,7 +93,7 @@ impl BrokenStore {
             let kept = job.signal.as_ref().and_then(|wait| self.seen().kept.get(&wait.key).cloned());
             let Some(kept) = kept else { continue };
             if self.has(Flaw::GivesKeptSignalsAgain) {
-                self.inner.deliver(&Delivery { target: SignalTarget::Job(job.id), ..kept }).await?;
+                self.good.deliver(&Delivery { target: SignalTarget::Job(job.id), ..kept }).await?;
             } else if self.has(Flaw::KeepsTheLastSignal) {
                 self.seen().late.insert(job.id, kept);
             }

@@ -1,18 +1,25 @@
 use std::time::Duration;
 
-use async_trait::async_trait;
 use ratchet_core::claim::{Boost, Pool};
 use ratchet_core::error::ErrorKind;
 use ratchet_core::page::JobFilter;
 use ratchet_core::settlement::DeadLetterReason;
-use ratchet_core::store::{SubmitUnit, Turn, TurnStore};
-use ratchet_core::{Change, ClaimRequest, ErrorReport, Fence, JobState, JsonText, Settled, Settlement, StoreError};
+use ratchet_core::store::{StoreDecorator, SubmitUnit, Turn};
+use ratchet_core::{
+    Change, ClaimRequest, ErrorReport, Fence, JobState, JsonText, Settled, Settlement, Store, StoreError,
+};
 
-use super::{BrokenStore, Flaw};
+use super::{Broken, Flaw, Layer};
 use crate::bench::{deferral, mins};
 
-#[async_trait]
-impl TurnStore for BrokenStore {
+#[derive(Debug)]
+pub(super) enum Turns {}
+
+impl StoreDecorator for Layer<Turns> {
+    fn inner(&self) -> &dyn Store {
+        self.below()
+    }
+
     async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
         let mut settlements = settlements.to_vec();
         for settlement in &mut settlements {
@@ -25,23 +32,23 @@ impl TurnStore for BrokenStore {
         let claim = claim.as_ref();
         let mut turn = match self.flaw {
             Flaw::TurnsInTwo => {
-                let settled = self.inner.turn(&settlements, None).await?.settled;
-                Turn { settled, ..self.inner.turn(&[], claim).await? }
+                let settled = self.good.turn(&settlements, None).await?.settled;
+                Turn { settled, ..self.good.turn(&[], claim).await? }
             }
             Flaw::ClaimsFirst => {
-                let claimed = self.inner.turn(&[], claim).await?.claimed;
-                Turn { claimed, ..self.inner.turn(&settlements, None).await? }
+                let claimed = self.good.turn(&[], claim).await?.claimed;
+                Turn { claimed, ..self.good.turn(&settlements, None).await? }
             }
-            Flaw::SwallowsConflicts => match self.inner.turn(&settlements, claim).await {
+            Flaw::SwallowsConflicts => match self.good.turn(&settlements, claim).await {
                 Err(error) if *error.kind() == ErrorKind::Conflict => Turn::default(),
                 other => other?,
             },
             Flaw::PoisonsNeighbours if self.any_stale(&settlements).await => {
-                let mut turn = self.inner.turn(&[], claim).await?;
+                let mut turn = self.good.turn(&[], claim).await?;
                 turn.settled = vec![Settled::Conflict; settlements.len()];
                 turn
             }
-            _ => self.inner.turn(&settlements, claim).await?,
+            _ => self.good.turn(&settlements, claim).await?,
         };
         self.spoil_settled(&settlements, &mut turn).await?;
         if self.has(Flaw::HidesWhatFollows) {
@@ -63,16 +70,16 @@ impl TurnStore for BrokenStore {
         match self.flaw {
             Flaw::NeverDue => Ok(None),
             Flaw::AnythingIsDue => {
-                let all = self.inner.list(&JobFilter::default(), None, 1_000).await?.items;
-                let now = self.inner.database_time().await?;
+                let all = self.good.list(&JobFilter::default(), None, 1_000).await?.items;
+                let now = self.good.database_time().await?;
                 Ok(all.iter().map(|job| ratchet_core::clock::elapsed(now, job.due())).min())
             }
-            _ => self.inner.next_due(request).await,
+            _ => self.good.next_due(request).await,
         }
     }
 }
 
-impl BrokenStore {
+impl Broken {
     async fn spoil_settlement(&self, settlement: &mut Settlement) {
         let Settlement { fence, change, attempt, new_jobs, ends_permit, discards, .. } = settlement;
         if self.has(Flaw::ForgetsVersion) {
@@ -145,16 +152,16 @@ impl BrokenStore {
                 (Flaw::MaybeMeansYes, _) if settlement.maybe_applied => *settled = Settled::AlreadyApplied,
                 (Flaw::DiscardsTheTied, Settled::Applied) if settlement.discards => {
                     // What a live job needs is refused.
-                    let _ = self.inner.delete(job_id).await;
+                    let _ = self.good.delete(job_id).await;
                 }
                 (Flaw::EffectsFromTheList, Settled::Conflict | Settled::AlreadyApplied) => {
-                    self.inner.submit(&[SubmitUnit::of(settlement.new_jobs.clone())]).await?;
+                    self.good.submit(&[SubmitUnit::of(settlement.new_jobs.clone())]).await?;
                 }
                 (Flaw::FreesFromTheList, Settled::Conflict) => {
                     if let Some(key) = self.inner_job(job_id).await.and_then(|job| job.business_key)
-                        && let Some(holder) = self.inner.find_by_business_key(&key).await?
+                        && let Some(holder) = self.good.find_by_business_key(&key).await?
                     {
-                        self.inner.cancel(holder).await?;
+                        self.good.cancel(holder).await?;
                     }
                 }
                 _ => {}
@@ -204,11 +211,11 @@ impl BrokenStore {
                 // Everything was taken; all but the last goes back.
                 let last = claimed.pop();
                 let back: Vec<_> = claimed.iter().map(|claim| deferral(claim, mins(0))).collect();
-                self.inner.turn(&back, None).await?;
+                self.good.turn(&back, None).await?;
                 *claimed = last.into_iter().collect();
             }
             Flaw::IgnoresProbation => loop {
-                let more = self.inner.turn(&[], Some(request)).await?.claimed;
+                let more = self.good.turn(&[], Some(request)).await?.claimed;
                 if more.is_empty() {
                     break;
                 }
