@@ -66,6 +66,12 @@ impl Bench {
         self.fixture.clock.advance_clock(by);
     }
 
+    /// Moves the store's clock to `at`, however far it has come by itself.
+    pub(crate) async fn advance_to(&self, at: Timestamp) {
+        let left = at.duration_since(self.now().await);
+        self.advance(left.try_into().expect("what happened before took less time than the clock was to advance by"));
+    }
+
     pub(crate) async fn now(&self) -> Timestamp {
         self.store.database_time().await.unwrap()
     }
@@ -228,11 +234,16 @@ pub(crate) const fn mins(count: u64) -> Duration {
 
 /// A new id; ids sort in the order in which they were made.
 pub(crate) fn new_id() -> JobId {
+    new_id_from(fastrand::u64(..))
+}
+
+/// A new id whose second half is `random`.
+pub(crate) fn new_id_from(random: u64) -> JobId {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let count = NEXT.fetch_add(1, Ordering::SeqCst);
     let ms = 1_767_225_600_000 + count / 4_096;
     let high = (ms << 16) | 0x7000 | (count % 4_096);
-    let low = (fastrand::u64(..) & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
+    let low = (random & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
     JobId(Uuid::from_u64_pair(high, low))
 }
 

@@ -1,10 +1,26 @@
 //! Random operations, the same on the store under test and on the store in memory: they must agree on every answer and
 //! on every job.
 //!
-//! Both clocks move in step, by a minute and a millisecond before each operation; what a clock that runs has gained
-//! meanwhile is taken off its next step, however slow the machine. All delays are whole minutes, so two operations never
-//! fall on one instant, no limit falls between what a slow database adds, and times can be compared by the minute, counted
-//! from each store's own start.
+//! # No two instants come close
+//!
+//! The model's clock stands still during an operation and the store's runs, so an instant of the store is later than the
+//! model's by what a slow database takes. No order and no comparison may depend on that. The rule that ensures it:
+//!
+//! - Before each operation both clocks advance by one [`TICK`] and a whole number of days, often none. What the store's
+//!   clock has gained by itself is subtracted from its next advance. Operation n therefore happens n ticks after the start,
+//!   plus whole days.
+//! - Whatever lasts, lasts whole days: delays, due times and fires counted from the start, graces, leases, timeouts,
+//!   retentions, and the interval of the boost.
+//! - A day is a whole number of ticks, and more of them than a walk has operations.
+//!
+//! So each operation has its own time of day, the start has another, and every instant that follows from one of them has
+//! the same time of day. Two instants that follow from different operations are at least a tick apart, and so is any sum
+//! of durations from any limit. The one limit that is not in days is the quiet time of alerts; it ends in the middle between
+//! two ticks. Times are compared by the tick, rounded and counted from each store's own start, so a statement may take up
+//! to half a tick.
+//!
+//! What one operation sets to one instant has one order on both sides: a store writes in the order of ids, and a claim
+//! orders equal times by id.
 
 mod operation;
 mod side;
@@ -15,11 +31,12 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use jiff::Timestamp;
-use ratchet_core::clock::ManualClock;
+use ratchet_core::clock::{ManualClock, later};
+use ratchet_core::settlement::ALERT_QUIET;
 use ratchet_core::store::{JobStore as _, MovableClock};
 use ratchet_core::{JobRecord, MemoryStore};
 
-use crate::bench::{Bench, mins};
+use crate::bench::Bench;
 use operation::World;
 use side::Side;
 use ties::{Next, Ties};
@@ -47,8 +64,21 @@ pub(crate) fn seeded() -> (Rng, Seed) {
 const STEPS: usize = 400;
 /// How many steps of a walk through what ties jobs together: each looks at much.
 const STEPS_OF_TIES: usize = 150;
-/// The step of both clocks.
-const TICK: Duration = Duration::from_millis(60_001);
+/// By how much the time of day differs between two operations that follow each other.
+const TICK: Duration = Duration::from_secs(160);
+
+/// A number of days, the unit of all that lasts.
+const fn days(count: u64) -> Duration {
+    Duration::from_hours(24 * count)
+}
+
+const _: () = {
+    let tick = TICK.as_millis();
+    assert!(days(1).as_millis().is_multiple_of(tick), "a day is whole ticks");
+    assert!((STEPS as u128) < days(1).as_millis() / tick, "each operation has its own time of day");
+    assert!(STEPS_OF_TIES < STEPS, "so has each operation of the shorter walk");
+    assert!(ALERT_QUIET.as_millis() % tick == tick / 2, "alerts are quiet until the middle between two ticks");
+};
 
 /// Where both clocks should be.
 struct InStep {
@@ -56,11 +86,11 @@ struct InStep {
 }
 
 impl InStep {
-    async fn advance(&mut self, bench: &Bench, model: &MemoryStore, pause: Duration) {
-        let gained = Duration::try_from(bench.now().await.duration_since(self.at)).unwrap_or_default();
-        self.at = self.at.checked_add(pause).expect("some days from now");
+    async fn advance(&mut self, bench: &Bench, model: &MemoryStore, extra_days: u64) {
+        let pause = TICK + days(extra_days);
+        self.at = later(self.at, pause);
         model.advance_clock(pause);
-        bench.advance(pause.saturating_sub(gained));
+        bench.advance_to(self.at).await;
     }
 }
 
@@ -74,8 +104,7 @@ pub(crate) async fn random_operations_agree_with_the_model(bench: Bench) {
     let mut clocks = InStep { at: store_side.start() };
     let mut world = World::new(rng);
     for step in 0..STEPS {
-        let pause = TICK + mins(world.extra_minutes());
-        clocks.advance(&bench, &model, pause).await;
+        clocks.advance(&bench, &model, world.extra_days()).await;
         let operation = world.next_operation();
         let expected = model_side.perform(&operation).await;
         let actual = store_side.perform(&operation).await;
@@ -102,8 +131,7 @@ pub(crate) async fn random_ties_agree_with_the_model(bench: Bench) {
     let mut world = World::new(rng);
     let mut ties = Ties::default();
     for step in 0..STEPS_OF_TIES {
-        let pause = TICK + mins(world.extra_minutes());
-        clocks.advance(&bench, &model, pause).await;
+        clocks.advance(&bench, &model, world.extra_days()).await;
         let jobs: Vec<JobRecord> = model.find(&world.jobs).await.unwrap();
         let next = ties.next(&mut world, &jobs, start);
         let (expected, actual) = match &next {

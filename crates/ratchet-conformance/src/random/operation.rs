@@ -1,19 +1,21 @@
 //! What is done at random.
 
+use std::collections::BTreeSet;
+
 use fastrand::Rng;
 use ratchet_core::claim::Fence;
 use ratchet_core::{BusinessKey, IdempotencyKey, JobId, NodeId, Priority, QueueName};
 use uuid::Uuid;
 
 use super::side::Answer;
-use crate::bench::{business_key, idempotency_key, new_id, queue};
+use crate::bench::{business_key, idempotency_key, new_id_from, queue};
 
 pub(super) const QUEUES: [&str; 2] = ["default", "other"];
 pub(super) const KINDS: [&str; 3] = ["one", "two", "three"];
 pub(super) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 pub(super) const LEASES: [&str; 2] = ["purge", "archive"];
 
-/// One operation, with all times in minutes from the start of the store that performs it.
+/// One operation, with all durations in days, counted from the start of the store that performs it.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
     Submit(Vec<Vec<Draft>>),
@@ -87,6 +89,11 @@ pub(super) struct ClaimDraft {
     pub(super) boost: u64,
 }
 
+/// A new id: its second half follows from the seed, as does all that depends on it.
+pub(super) fn new_id(rng: &mut Rng) -> JobId {
+    new_id_from(rng.u64(..))
+}
+
 /// What has happened so far, so that operations meet what is there.
 pub(super) struct World {
     pub(super) rng: Rng,
@@ -110,9 +117,10 @@ impl World {
         }
     }
 
-    /// Mostly none, sometimes enough to make jobs due, nodes silent and leases expire.
-    pub(super) fn extra_minutes(&mut self) -> u64 {
-        if self.rng.u8(..8) == 0 { self.rng.u64(1..20) } else { 0 }
+    /// Mostly none, so that alerts repeat within their quiet time; sometimes enough to make jobs due, nodes silent and leases
+    /// expire.
+    pub(super) fn extra_days(&mut self) -> u64 {
+        if self.rng.u8(..5) == 0 { self.rng.u64(1..20) } else { 0 }
     }
 
     pub(super) fn next_operation(&mut self) -> Operation {
@@ -182,7 +190,7 @@ impl World {
             _ => DueDraft::After(0),
         };
         Draft {
-            id: new_id(),
+            id: new_id(&mut self.rng),
             kind: KINDS[self.rng.usize(..KINDS.len())],
             queue: QUEUES[self.rng.usize(..QUEUES.len())],
             priority: Priority::ALL[self.rng.usize(..5)],
@@ -206,8 +214,16 @@ impl World {
 
     pub(super) fn endings(&mut self) -> Vec<Ending> {
         let mut endings: Vec<_> = (0..self.rng.usize(1..4)).filter_map(|_| self.ending()).collect();
-        // In the order of ids, in which a store may write them: equal times are told apart by it.
         endings.sort_by_key(|ending| ending.fence.job_id);
+        // One statement writes all that wait again, row by row in an order of its own: their times must not be the same.
+        let mut delays = BTreeSet::new();
+        for ending in &mut endings {
+            if let ChangeDraft::Reschedule { delay, .. } = &mut ending.change {
+                while !delays.insert(*delay) {
+                    *delay += 1;
+                }
+            }
+        }
         endings
     }
 
@@ -227,7 +243,7 @@ impl World {
         Some(Ending {
             fence,
             change,
-            callback: (self.rng.u8(..6) == 0).then(new_id),
+            callback: (self.rng.u8(..6) == 0).then(|| new_id(&mut self.rng)),
             maybe_applied: self.rng.u8(..4) == 0,
             discards: self.rng.u8(..4) == 0,
             recorded: self.rng.u8(..8) > 0,
@@ -253,12 +269,12 @@ impl World {
 
     fn job(&mut self) -> JobId {
         let recent = self.jobs.len().saturating_sub(25);
-        self.rng.choice(&self.jobs[recent..]).copied().unwrap_or_else(new_id)
+        self.rng.choice(&self.jobs[recent..]).copied().unwrap_or_else(|| new_id(&mut self.rng))
     }
 
     fn failed_job(&mut self) -> JobId {
         let recent = self.failed.len().saturating_sub(5);
-        self.rng.choice(&self.failed[recent..]).copied().unwrap_or_else(new_id)
+        self.rng.choice(&self.failed[recent..]).copied().unwrap_or_else(|| new_id(&mut self.rng))
     }
 
     pub(super) fn node(&mut self) -> NodeId {

@@ -17,7 +17,8 @@ use ratchet_core::{
 
 use super::operation::{ChangeDraft, ClaimDraft, Draft, DueDraft, Ending, KEYS, KINDS, Operation, QUEUES, World};
 use super::ties::told;
-use crate::bench::{business_key, idempotency_key, mins, new_job, pool, request};
+use super::{TICK, days};
+use crate::bench::{business_key, idempotency_key, new_job, pool, request};
 
 /// A store and the time at which its part of the walk began.
 pub(super) struct Side {
@@ -106,7 +107,7 @@ impl Side {
                 said(store.open_pulse().await.unwrap().beat(*node, NodeVitals::default()).await.unwrap())
             }
             Operation::Orphans { observer, grace } => {
-                let found = kind_of(store.orphans(*observer, about(*grace), 1_000).await);
+                let found = kind_of(store.orphans(*observer, days(*grace), 1_000).await);
                 said(found.map(|mut found| {
                     found.declared_dead.sort();
                     found.jobs.sort_by_key(|orphan| orphan.job.id);
@@ -126,7 +127,7 @@ impl Side {
                 said(running)
             }
             Operation::AcquireLease(name, node, ttl) => {
-                said(store.acquire_lease(name, *node, about(*ttl)).await.unwrap())
+                said(store.acquire_lease(name, *node, days(*ttl)).await.unwrap())
             }
             Operation::ReleaseLease(name, node) => said(kind_of(store.release_lease(name, *node).await)),
         }
@@ -151,13 +152,13 @@ impl Side {
         let mut nodes = store.nodes().await.unwrap();
         nodes.retain(|node| world.nodes.contains(&node.id));
         let node = |node: &ratchet_core::node::NodeRecord| {
-            (node.id, self.minute(node.last_heartbeat), node.dead_at.map(|at| self.minute(at)))
+            (node.id, self.tick(node.last_heartbeat), node.dead_at.map(|at| self.tick(at)))
         };
         lines.push(format!("{:?}", nodes.iter().map(node).collect::<Vec<_>>()));
         if let Some(node) = world.nodes.last() {
             let pools = QUEUES.map(|queue| pool(queue, &KINDS)).to_vec();
             let due = store.next_due(&request(*node, pools)).await.unwrap();
-            lines.push(format!("next due {:?}", due.map(|left| left.as_millis().div_ceil(60_000))));
+            lines.push(format!("next due {:?}", due.map(whole)));
         }
         lines
     }
@@ -166,23 +167,19 @@ impl Side {
         said(kind_of(result).map(|done| done.map(|done| (done.from, self.shown(&done.job), told(&done.followed)))))
     }
 
-    /// Whole minutes since the start; the second in between is for stores that cut times.
-    pub(super) fn minute(&self, at: Timestamp) -> i64 {
-        (at.duration_since(self.start) + SignedDuration::from_secs(1)).as_secs().div_euclid(60)
-    }
-
-    fn at(&self, minute: i64) -> Timestamp {
-        self.start + SignedDuration::from_mins(minute)
+    /// The number of ticks since the start.
+    pub(super) fn tick(&self, at: Timestamp) -> i128 {
+        ticks(at.duration_since(self.start))
     }
 
     /// A job without what stores may keep as they like: what is over, or not begun, has no owner to show.
     pub(super) fn shown(&self, job: &JobRecord) -> String {
-        let minute = |at: Option<Timestamp>| at.map(|at| self.minute(at));
+        let tick = |at: Option<Timestamp>| at.map(|at| self.tick(at));
         let running = job.state == JobState::Running;
         let terminal = job.state.is_terminal();
-        let owner = running.then(|| (job.picked_by, minute(job.picked_at), job.progress));
-        let end = terminal.then(|| (minute(job.terminated_at), job.timing.map(|timing| self.shown_timing(timing))));
-        let waiting = matches!(job.state, JobState::Pending | JobState::Paused).then(|| self.minute(job.due()));
+        let owner = running.then(|| (job.picked_by, tick(job.picked_at), job.progress));
+        let end = terminal.then(|| (tick(job.terminated_at), job.timing.map(|timing| self.shown_timing(timing))));
+        let waiting = matches!(job.state, JobState::Pending | JobState::Paused).then(|| self.tick(job.due()));
         format!(
             "{} {} v{} attempts {} crashes {} scheduled {} due {waiting:?} owner {owner:?} end {end:?} error {:?} \
              result {:?} keys {:?} {:?} by {:?} {:?}",
@@ -191,7 +188,7 @@ impl Side {
             job.version,
             job.attempts,
             job.crash_count,
-            self.minute(job.scheduled_time),
+            self.tick(job.scheduled_time),
             job.last_error,
             job.result,
             job.business_key,
@@ -207,9 +204,8 @@ impl Side {
         format!("{:?} {} {inputs:?} {signal:?}", claim.fence, self.shown(&claim.job))
     }
 
-    fn shown_timing(&self, timing: Timing) -> (i64, i64, Duration, Duration) {
-        let whole = |duration: Duration| Duration::from_mins((duration.as_secs() + 1) / 60);
-        let (started, ended) = (self.minute(timing.started_at), self.minute(timing.ended_at));
+    fn shown_timing(&self, timing: Timing) -> (i128, i128, i128, i128) {
+        let (started, ended) = (self.tick(timing.started_at), self.tick(timing.ended_at));
         (started, ended, whole(timing.duration), whole(timing.queue_wait))
     }
 
@@ -224,8 +220,8 @@ impl Side {
         job.spec.queue = crate::bench::queue(draft.queue);
         job.spec.priority = draft.priority;
         job.due = match draft.due {
-            DueDraft::After(minutes) => Due::After(about(minutes)),
-            DueDraft::At(minute) => Due::At(self.at(minute)),
+            DueDraft::After(count) => Due::After(days(count)),
+            DueDraft::At(day) => Due::At(self.start + SignedDuration::from_hours(24 * day)),
         };
         job.start = if draft.waiting { StartState::Waiting } else { StartState::Ready };
         job.business_key.clone_from(&draft.business_key);
@@ -242,10 +238,10 @@ impl Side {
             }
             ChangeDraft::Reschedule { attempts, delay } => {
                 let error = report(9);
-                let change = Change::Reschedule { delay: about(delay), attempts, error: error.clone() };
+                let change = Change::Reschedule { delay: days(delay), attempts, error: error.clone() };
                 (change, AttemptStatus::Failed, Some(error))
             }
-            ChangeDraft::Defer { delay } => (Change::Defer { delay: about(delay) }, AttemptStatus::Deferred, None),
+            ChangeDraft::Defer { delay } => (Change::Defer { delay: days(delay) }, AttemptStatus::Deferred, None),
             ChangeDraft::Fail { attempts, error, crashes } => {
                 let error = report(error);
                 let reason = crashes.map_or(DeadLetterReason::RetriesExhausted, |crash_count| {
@@ -264,7 +260,7 @@ impl Side {
             attempt: 1,
             node: ending.fence.node,
             status,
-            timing: Timing { started_at: self.start, ended_at: now, duration: mins(3), queue_wait: mins(1) },
+            timing: Timing { started_at: self.start, ended_at: now, duration: TICK * 3, queue_wait: TICK },
             error_class: error.as_ref().map(|error| error.class().to_owned()),
             error: error.as_ref().map(|error| error.text().to_owned()),
         });
@@ -280,17 +276,21 @@ impl Side {
     }
 }
 
-/// So many minutes, but for half a minute: what lasts until a step of the clocks would end before it on the one side and after
-/// it on the other, by how long a database takes.
-pub(super) fn about(minutes: u64) -> Duration {
-    mins(minutes).saturating_sub(Duration::from_secs(30))
+/// The nearest whole number of ticks, which is the same on both sides.
+fn ticks(duration: SignedDuration) -> i128 {
+    let tick = i128::try_from(TICK.as_nanos()).expect("a tick is short");
+    (duration.as_nanos() + tick / 2).div_euclid(tick)
+}
+
+fn whole(duration: Duration) -> i128 {
+    ticks(duration.try_into().expect("a walk takes some years"))
 }
 
 fn claim_request(draft: &ClaimDraft) -> ClaimRequest {
     ClaimRequest {
         limit: draft.limit,
         probation: draft.probation,
-        boost: Boost::every(mins(draft.boost)),
+        boost: Boost::every(days(draft.boost)),
         ..request(draft.node, vec![pool(draft.queue, &draft.kinds)])
     }
 }

@@ -14,9 +14,10 @@ use ratchet_core::store::SubmitUnit;
 use ratchet_core::{DeliveryId, Flow, Followed, JobId, JobRecord, JobState, JsonText, NewJob, SignalKey, SignalWait};
 use uuid::Uuid;
 
-use super::operation::{ClaimDraft, KINDS, Operation, World};
-use super::side::{Answer, Side, about, kind_of, said};
-use crate::bench::{mins, new_id, new_job, spec};
+use super::days;
+use super::operation::{ClaimDraft, KINDS, Operation, World, new_id};
+use super::side::{Answer, Side, kind_of, said};
+use crate::bench::{new_job, spec};
 
 const SIGNALS: [&str; 2] = ["go", "stop"];
 
@@ -66,7 +67,7 @@ impl Ties {
         let any = |rng: &mut Rng, wanted: &[JobState]| {
             let found: Vec<JobId> =
                 jobs.iter().rev().filter(|job| wanted.contains(&job.state)).take(12).map(|job| job.id).collect();
-            rng.choice(found).unwrap_or_else(new_id)
+            rng.choice(found).unwrap_or_else(|| new_id(rng))
         };
         let choice = world.rng.u8(..100);
         let plain = match choice {
@@ -85,17 +86,17 @@ impl Ties {
 
     fn tie(&mut self, world: &mut World, choice: u8, waiting: JobId, anchor: jiff::Timestamp) -> Tie {
         let rng = &mut world.rng;
-        let batch = rng.choice(&self.batches).copied().unwrap_or_else(new_id);
-        let schedule = rng.choice(&self.schedules).copied().unwrap_or_else(new_id);
+        let batch = rng.choice(&self.batches).copied().unwrap_or_else(|| new_id(rng));
+        let schedule = rng.choice(&self.schedules).copied().unwrap_or_else(|| new_id(rng));
         match choice {
             59..69 => workflow(rng),
             69..72 => Tie::Batch {
-                id: new_id(),
-                children: (0..rng.usize(..4)).map(|_| new_id()).collect(),
-                follower: rng.bool().then(new_id),
+                id: new_id(rng),
+                children: (0..rng.usize(..4)).map(|_| new_id(rng)).collect(),
+                follower: rng.bool().then(|| new_id(rng)),
                 sealed: rng.bool(),
             },
-            72..74 => Tie::Extend(batch, (0..rng.usize(1..3)).map(|_| new_id()).collect()),
+            72..74 => Tie::Extend(batch, (0..rng.usize(1..3)).map(|_| new_id(rng)).collect()),
             74..76 => Tie::Seal(batch),
             76..78 => Tie::CancelChildren(batch, rng.usize(1..3)),
             78..83 => {
@@ -106,7 +107,7 @@ impl Ties {
             }
             83..85 => Tie::Expire,
             85..90 => {
-                let id = if self.schedules.len() < 3 { new_id() } else { schedule };
+                let id = if self.schedules.len() < 3 { new_id(rng) } else { schedule };
                 let policies = [OverlapPolicy::Allow, OverlapPolicy::Skip, OverlapPolicy::Queue, OverlapPolicy::Queue];
                 Tie::Declare { id, every: [2, 5][rng.usize(..2)], overlap: policies[rng.usize(..4)], anchor }
             }
@@ -152,7 +153,7 @@ fn job(id: JobId) -> NewJob {
 fn workflow(rng: &mut Rng) -> Tie {
     let count = rng.usize(2..6);
     let step = |rng: &mut Rng| Step {
-        id: new_id(),
+        id: new_id(rng),
         any: rng.bool(),
         signal: (rng.u8(..5) == 0).then(|| (SIGNALS[rng.usize(..2)], rng.bool().then(|| rng.u64(1..20)))),
     };
@@ -179,7 +180,7 @@ fn workflow(rng: &mut Rng) -> Tie {
 fn job_of(step: &Step, workflow: JobId) -> NewJob {
     let mut job = NewJob { workflow: Some(workflow), ..job(step.id) };
     if let Some((key, timeout)) = step.signal {
-        job = job.awaiting(SignalWait { key: SignalKey::new(key).unwrap(), timeout: timeout.map(about) });
+        job = job.awaiting(SignalWait { key: SignalKey::new(key).unwrap(), timeout: timeout.map(days) });
     }
     if step.any {
         job.flow = job.flow.with(Flow::JOIN_ANY);
@@ -241,7 +242,7 @@ impl Side {
             }
             Tie::Deliver { target, keep, id } => {
                 let payload = JsonText::parse("payload", "1", 10).unwrap();
-                let keep_for = keep.map(about);
+                let keep_for = keep.map(days);
                 let delivery =
                     Delivery { id: *id, target: target.clone(), payload, decision: None, by: None, keep_for };
                 let delivered = store.deliver(&delivery).await.unwrap();
@@ -255,7 +256,7 @@ impl Side {
             }
             Tie::Declare { id, every, overlap, anchor } => {
                 let now = store.database_time().await.unwrap();
-                let schedule = Schedule::Every(Every::new(mins(*every), *anchor).unwrap());
+                let schedule = Schedule::Every(Every::new(days(*every), *anchor).unwrap());
                 let new = NewRecurring {
                     id: *id,
                     spec: spec(KINDS[0]),
@@ -283,7 +284,7 @@ impl Side {
                 said(store.resume_recurring(*id, next).await.unwrap())
             }
             Tie::EndSchedule(id, reason, idle) => {
-                said(store.cancel_recurring(*id, *reason, idle.map(mins)).await.unwrap())
+                said(store.cancel_recurring(*id, *reason, idle.map(days)).await.unwrap())
             }
         }
     }
@@ -315,20 +316,20 @@ impl Side {
         let batch = |batch: &ratchet_core::Batch| {
             let counts = &batch.counts;
             let numbers = [counts.total, counts.succeeded, counts.failed, counts.canceled];
-            let ended = batch.completed_at.map(|at| self.minute(at));
+            let ended = batch.completed_at.map(|at| self.tick(at));
             format!("{} {} {numbers:?} {} {} {ended:?}", batch.id, batch.state, counts.sealed, batch.canceling)
         };
         lines.extend(store.find_batches(&ties.batches).await.unwrap().iter().map(batch));
         // When a wait that is over would have ended is a store's own matter.
         let waits = |id| jobs.iter().any(|job| job.id == id && job.state == JobState::Waiting);
         for wait in store.signals(&world.jobs).await.unwrap() {
-            let until = wait.expires_at.filter(|_| waits(wait.job_id)).map(|at| self.minute(at));
+            let until = wait.expires_at.filter(|_| waits(wait.job_id)).map(|at| self.tick(at));
             let came = wait.signal.map(|signal| signal.delivery_id);
             lines.push(format!("{} {} {until:?} {came:?}", wait.job_id, wait.key));
         }
         for one in store.find_recurring(&ties.schedules).await.unwrap() {
-            let minute = |at: Option<jiff::Timestamp>| at.map(|at| self.minute(at));
-            let times = (minute(one.next_fire), minute(one.last_fire), self.minute(one.updated_at));
+            let tick = |at: Option<jiff::Timestamp>| at.map(|at| self.tick(at));
+            let times = (tick(one.next_fire), tick(one.last_fire), self.tick(one.updated_at));
             lines.push(format!("{} {} {:?} {times:?} {:?}", one.id, one.overlap, one.history(), one.schedule));
         }
         lines.push(format!("{:?}", store.workflows(None, 1_000).await.unwrap().items));
