@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ratchet_core::insight::LaneRange;
 use ratchet_core::page::{ArchiveScope, JobFilter, ListCursor, ListOrder};
-use ratchet_core::store::{ArchiveRequest, WaitingLane};
+use ratchet_core::store::{ArchiveRequest, Removal, WaitingLane};
 use ratchet_core::{CountBy, JobId, JobState, Timestamp};
 use ratchet_store_sql::{Conn, calls};
 
@@ -129,7 +129,7 @@ impl Look {
 }
 
 async fn archive_older_than(conn: &mut dyn Conn, state: JobState, age: Duration) -> u64 {
-    let request = ArchiveRequest { state, age, after: None, limit: FEW, only: None };
+    let request = ArchiveRequest { removal: Removal::Archive, state, age, after: None, limit: FEW, only: None };
     calls::archive(conn, &request).await.expect("a portion").moved
 }
 

@@ -53,10 +53,6 @@ impl JobStore for BrokenStore {
         }
         Ok(deleted)
     }
-
-    async fn keep(&self, id: JobId) -> Result<(), StoreError> {
-        self.inner.keep(id).await
-    }
 }
 
 #[async_trait]

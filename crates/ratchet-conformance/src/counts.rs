@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ratchet_core::page::{ArchiveScope, JobFilter};
-use ratchet_core::store::ArchiveRequest;
+use ratchet_core::store::{ArchiveRequest, Removal};
 use ratchet_core::{CountBy, Counted, JobState, JobType, NewJob, Priority, Tag};
 
 use crate::bench::{Bench, KIND, new_job, queue, work, works};
@@ -109,6 +109,7 @@ pub(crate) async fn a_count_is_as_large_as_its_list(bench: Bench) {
     let other = bench.failed(work(), "boom").await;
     bench.advance(Duration::from_mins(2));
     let request = ArchiveRequest {
+        removal: Removal::Archive,
         state: JobState::Failed,
         age: Duration::from_mins(1),
         after: None,

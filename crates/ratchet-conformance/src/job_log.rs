@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::store::{ArchiveRequest, PurgeLog, PurgedLog};
+use ratchet_core::store::{ArchiveRequest, PurgeLog, PurgedLog, Removal};
 use ratchet_core::{
     Claim, ErrorKind, JobId, JobState, LogFilter, LogLevel, LogLine, LogPage, LogPlace, NodeId, clock, limits,
 };
@@ -315,7 +315,14 @@ pub(crate) async fn an_archived_jobs_log_is_read_and_goes_with_it(bench: Bench) 
     bench.succeed(&one).await;
     bench.succeed(&other).await;
     bench.advance(mins(11));
-    let request = ArchiveRequest { state: JobState::Succeeded, age: AGE, after: None, limit: 100, only: None };
+    let request = ArchiveRequest {
+        removal: Removal::Archive,
+        state: JobState::Succeeded,
+        age: AGE,
+        after: None,
+        limit: 100,
+        only: None,
+    };
     assert_eq!(bench.store.archive(&request).await.unwrap().moved, 2);
     assert_eq!((bench.log(one.job.id).await.len(), bench.log(other.job.id).await.len()), (2, 3));
     assert!(bench.store.delete(one.job.id).await.unwrap());

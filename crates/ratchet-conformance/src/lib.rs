@@ -43,7 +43,6 @@ mod counts;
 mod dead_letters;
 mod declarations;
 mod delete;
-mod discards;
 mod effects;
 mod growth;
 mod insight;
@@ -67,6 +66,7 @@ mod settle;
 mod signals;
 mod submit;
 mod texts;
+mod unwanted;
 mod walk;
 mod workflows;
 

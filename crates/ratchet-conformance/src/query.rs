@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratchet_core::page::{ArchiveScope, JobFilter, ListCursor, ListOrder, PAGE_LIMIT_MAX};
-use ratchet_core::store::{ArchiveRequest, StateCounts};
+use ratchet_core::store::{ArchiveRequest, Removal, StateCounts};
 use ratchet_core::{ErrorKind, JobId, JobState, JobType, Kind, NewJob, Principal, Priority, Tag, Timestamp};
 
 use crate::bench::{Bench, KIND, assert_refused, business_key, new_job, queue, work, work_with_key, works};
@@ -236,7 +236,8 @@ pub(crate) async fn orders_go_through_the_archive_too(bench: Bench) {
     }
     bench.advance(Duration::from_mins(2));
     let (age, only) = (Duration::from_mins(1), Some(vec![ids[0], ids[3]]));
-    let request = ArchiveRequest { state: JobState::Failed, age, after: None, limit: 10, only };
+    let request =
+        ArchiveRequest { removal: Removal::Archive, state: JobState::Failed, age, after: None, limit: 10, only };
     assert_eq!(bench.store.archive(&request).await.unwrap().moved, 2);
     let both = |order| JobFilter { order, archive: ArchiveScope::Both, ..JobFilter::default() };
     for limit in [1, 2, 4, 5] {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::invalid::InvalidInput;
 use crate::limits;
 use crate::state::JobState;
+use crate::store::Removal;
 
 /// How long jobs are kept where they ended, and how long in the archive; `None` is for ever.
 ///
@@ -21,8 +22,8 @@ use crate::state::JobState;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Jobs that succeeded. Zero deletes them with their end, without archive and history, unless something hangs on them: other
-    /// jobs, a callback, a batch, or a handle that waits.
+    /// Jobs that succeeded. Zero deletes them, without archive and history, a few seconds after their end; a job that a live job
+    /// needs stays until that ends.
     pub succeeded: Option<Duration>,
     /// Jobs in the dead letter queue: they can be retried for so long.
     pub failed: Option<Duration>,
@@ -38,6 +39,10 @@ pub struct Retention {
 
 /// Most attempts that are kept of an archived job: the last ones.
 pub const ARCHIVED_ATTEMPTS_MAX: usize = 50;
+
+/// How long a success stays whose retention is zero, so that a handle that waits for it finds it: handles look at least twice a
+/// second.
+pub const UNWANTED_STAY: Duration = Duration::from_secs(2);
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -72,9 +77,16 @@ impl Retention {
         }
     }
 
-    /// Whether successes are deleted at once.
-    pub fn discards_successes(&self) -> bool {
-        self.succeeded.is_some_and(|age| age.is_zero())
+    /// Returns when jobs that ended in this state go, and where to; `None` if they stay.
+    pub fn removal(&self, state: JobState) -> Option<(Removal, Duration)> {
+        let age = self.of(state)?;
+        let is_unwanted = state == JobState::Succeeded && age.is_zero();
+        Some(if is_unwanted { (Removal::Delete, UNWANTED_STAY) } else { (Removal::Archive, age) })
+    }
+
+    /// Whether successes are deleted instead of archived.
+    pub fn deletes_successes(&self) -> bool {
+        self.removal(JobState::Succeeded).is_some_and(|(removal, _)| removal == Removal::Delete)
     }
 
     /// Whether there is nothing to do.
@@ -112,6 +124,21 @@ mod tests {
             assert_eq!(Retention::default().of(state).is_some(), state.is_terminal(), "{state}");
             assert_eq!(Retention::keep_everything().of(state), None);
         }
+    }
+
+    #[test]
+    fn only_successes_of_no_retention_are_deleted() {
+        let check = |retention: Retention, state, expected| assert_eq!(retention.removal(state), expected, "{state}");
+        let none = Some(Duration::ZERO);
+        let zero = Retention { succeeded: none, failed: none, canceled: none, ..Retention::keep_everything() };
+        check(zero, JobState::Succeeded, Some((Removal::Delete, UNWANTED_STAY)));
+        check(zero, JobState::Failed, Some((Removal::Archive, Duration::ZERO)));
+        check(zero, JobState::Canceled, Some((Removal::Archive, Duration::ZERO)));
+        check(zero, JobState::Running, None);
+        let day = Retention { succeeded: Some(DAY), ..zero };
+        check(day, JobState::Succeeded, Some((Removal::Archive, DAY)));
+        check(Retention::keep_everything(), JobState::Succeeded, None);
+        assert!(zero.deletes_successes() && !day.deletes_successes());
     }
 
     #[test]

@@ -35,30 +35,19 @@ pub struct Settlement {
     ///
     /// It ends whatever becomes of the settlement, also by [`Settled::Conflict`].
     pub ends_permit: bool,
-    /// Whether nobody wants to keep the job if it has succeeded.
-    ///
-    /// A store then deletes it with its end, in the same transaction, unless something hangs on it: it has or had ties to other
-    /// jobs, a callback follows, or somebody asked to [`keep`](crate::store::JobStore::keep) it.
-    pub discards: bool,
 }
 
 impl Settlement {
     /// A change by this right, without a record of an attempt, and nothing that follows but what the row itself says.
     pub const fn of(fence: Fence, change: Change) -> Self {
-        Self {
-            fence,
-            change,
-            attempt: None,
-            new_jobs: Vec::new(),
-            maybe_applied: false,
-            ends_permit: false,
-            discards: false,
-        }
+        Self { fence, change, attempt: None, new_jobs: Vec::new(), maybe_applied: false, ends_permit: false }
     }
 
-    /// Whether the job goes with its end, as far as the settlement knows; its row may know better.
-    pub fn deletes(&self) -> bool {
-        self.discards && self.new_jobs.is_empty() && matches!(self.change, Change::Succeed { .. })
+    /// Whether this success may be assumed to be written if its job is gone.
+    ///
+    /// A live job is never deleted, so a job that is gone has ended; after a lost reply nothing else is left to tell.
+    pub fn is_written_if_gone(&self) -> bool {
+        self.maybe_applied && matches!(self.change, Change::Succeed { .. })
     }
 
     /// The same settlement reduced to what cannot fail: no result, fixed error texts, no callbacks.

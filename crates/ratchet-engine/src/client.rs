@@ -23,7 +23,6 @@ use crate::codec::{Codec, CodecError, PayloadCodec};
 use crate::enqueue::{Enqueue, SubmitError, Waking};
 use crate::events::{EventBus, JobEventKind};
 use crate::handle::JobHandle;
-use crate::handles::Handles;
 use crate::ids::new_node_id;
 use crate::job::Job;
 use crate::metered::Metered;
@@ -59,7 +58,6 @@ struct Inner {
     schedules: Notice,
     breakers: Notice,
     trace_capture: OnceLock<Arc<dyn TraceCapture>>,
-    handles: Arc<Handles>,
 }
 
 impl Client {
@@ -104,7 +102,6 @@ impl Client {
             schedules,
             breakers: Notice::default(),
             trace_capture,
-            handles: Arc::default(),
         };
         Self { inner: Arc::new(inner), rules: Arc::default(), caller: None }
     }
@@ -198,8 +195,6 @@ impl Client {
             return Ok(Vec::new());
         }
         let awaiting = awaiting(&unit);
-        // Until there are handles: a job may end before.
-        let _held = self.hold(unit.jobs.iter().map(|job| job.id));
         let submitted = self.submit_unit(unit).await?;
         self.submitted(waking);
         self.tell_awaiting(awaiting).await;
@@ -209,10 +204,6 @@ impl Client {
     /// A handle to a job that was submitted earlier, perhaps by another process.
     pub fn handle<T>(&self, id: JobId) -> JobHandle<T> {
         JobHandle::new(self.clone(), ratchet_core::store::Submitted::Created(id))
-    }
-
-    pub(crate) fn handles(&self) -> &Arc<Handles> {
-        &self.inner.handles
     }
 
     /// The job as it stands now, or as it was when it was archived.

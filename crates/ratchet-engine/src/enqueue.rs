@@ -299,8 +299,6 @@ impl<J: Job> Enqueue<J> {
         let Self { client, options, .. } = self;
         let (unit, wake) = options.into_unit(&client)?;
         let awaiting = awaiting(&unit);
-        // Until there is a handle: the job may end before.
-        let _held = client.hold([unit.jobs[0].id]);
         let outcome = client.submit_unit(unit).await?;
         client.submitted(wake);
         client.tell_awaiting(awaiting).await;

@@ -11,15 +11,12 @@ use serde::de::DeserializeOwned;
 use crate::client::Client;
 use crate::codec::CodecError;
 use crate::events::JobEventKind;
-use crate::handles::Hold;
 
 /// A job that was submitted, and the type of its result.
 pub struct JobHandle<T> {
     client: Client,
     id: JobId,
     duplicate: bool,
-    /// While it lives, this process does not delete the job at its end.
-    hold: Hold,
     _result: PhantomData<fn() -> T>,
 }
 
@@ -70,8 +67,7 @@ const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
 impl<T> JobHandle<T> {
     pub(crate) fn new(client: Client, submitted: Submitted) -> Self {
         let duplicate = matches!(submitted, Submitted::Existing(_));
-        let (id, hold) = (submitted.id(), client.hold([submitted.id()]));
-        Self { client, id, duplicate, hold, _result: PhantomData }
+        Self { client, id: submitted.id(), duplicate, _result: PhantomData }
     }
 
     /// The job's id.
@@ -91,7 +87,7 @@ impl<T> JobHandle<T> {
     pub async fn record(&self) -> Result<JobRecord, StoreError> {
         let found = self.client.find(self.id).await?;
         found.ok_or_else(|| {
-            let problem = "there is no such job; it was deleted (a success is at once if `retention.succeeded` is zero), or the transaction that submitted it was rolled back or is not committed yet";
+            let problem = "there is no such job; it was deleted (a success is after a few seconds if `retention.succeeded` is zero), or the transaction that submitted it was rolled back or is not committed yet";
             StoreError::new(ErrorKind::NotFound, format!("reading job {}", self.id), problem)
         })
     }
@@ -104,21 +100,16 @@ impl<T> JobHandle<T> {
     /// Waits until the job is terminal, wherever it runs.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) as [`record`](Self::record). Where successes are deleted at once, a handle of the node that runs
-    /// the job keeps it; one in another process does from the moment it waits, and may come too late.
+    /// [`NotFound`](ErrorKind::NotFound) as [`record`](Self::record). With a retention of zero a success stays for a few seconds, so
+    /// that a handle that is waiting sees it; one that begins to wait later finds nothing.
     pub async fn wait(&self) -> Result<JobRecord, StoreError> {
         // Subscribed before the first look, so that no end falls in between.
         let mut events = self.client.events();
         let mut look_again = LOOK_AGAIN_MIN;
-        let mut kept = false;
         loop {
             let record = self.record().await?;
             if record.state.is_terminal() {
                 return Ok(record);
-            }
-            if !kept {
-                self.client.keep(self.id).await?;
-                kept = true;
             }
             let ended_here = async {
                 while let Some(event) = events.next().await {
@@ -166,8 +157,7 @@ impl<T: DeserializeOwned> JobHandle<T> {
 
 impl<T> Clone for JobHandle<T> {
     fn clone(&self) -> Self {
-        let (client, hold) = (self.client.clone(), self.hold.clone());
-        Self { client, id: self.id, duplicate: self.duplicate, hold, _result: PhantomData }
+        Self { client: self.client.clone(), id: self.id, duplicate: self.duplicate, _result: PhantomData }
     }
 }
 

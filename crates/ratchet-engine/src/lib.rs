@@ -23,7 +23,6 @@ pub mod failure;
 mod figures;
 mod gate;
 mod handle;
-mod handles;
 mod health;
 mod hooks;
 mod ids;

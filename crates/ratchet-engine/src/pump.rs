@@ -453,8 +453,6 @@ impl Pump {
                     Some(mut settlement) => {
                         // What the handler still does needs its permit.
                         settlement.ends_permit = permit.is_some() && held.is_none();
-                        settlement.discards =
-                            self.config.retention.discards_successes() && !self.client.handles().hold(fence.job_id);
                         if self.settlements.is_empty() && self.timers.failures == 0 {
                             self.timers.settle = Instant::now() + self.config.gather;
                         }

@@ -127,9 +127,6 @@ impl RatchetBuilder {
         let rules = self.rules;
         rules.admit_declared(&schedules)?;
         let client = Client::over(shared.clone(), self.clock.clone(), coordinator, meter).under(rules.clone());
-        if config.retention.discards_successes() {
-            client.handles().count();
-        }
         if let Some(capture) = self.trace_capture {
             client.capture_traces(capture);
         }
@@ -312,7 +309,6 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -
         "services": calls,
         "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
         "grace_ms": u64::try_from(config.grace.as_millis()).unwrap_or(u64::MAX),
-        "discards": config.retention.discards_successes(),
     });
     JsonText::encode("node info", &info, 1024 * 1024)
 }

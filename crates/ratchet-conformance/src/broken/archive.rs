@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use ratchet_core::page::{ArchiveScope, JobCursor, JobFilter, Page};
-use ratchet_core::store::{ArchiveRequest, Archived, RetriedAll, StoreDecorator};
+use ratchet_core::store::{ArchiveRequest, Archived, Removal, RetriedAll, StoreDecorator};
 use ratchet_core::{DeadLetter, DeadLetterFilter, JobState, Store, StoreError};
 
 use super::{Broken, Flaw, Layer};
@@ -18,6 +18,12 @@ impl StoreDecorator for Layer<Archive> {
         let mut request = request.clone();
         match self.flaw {
             Flaw::IgnoresFilters => request.only = None,
+            Flaw::ArchivesTheUnwanted => request.removal = Removal::Archive,
+            Flaw::DeletesOtherEnds if request.removal == Removal::Delete => {
+                let failed = ArchiveRequest { state: JobState::Failed, ..request.clone() };
+                self.good.archive(&failed).await?;
+            }
+            Flaw::DeletesTooSoon if request.removal == Removal::Delete => request.age = Duration::ZERO,
             Flaw::ArchivesNothing => return Ok(Archived::default()),
             Flaw::ArchivesEarly => request.age /= 2,
             Flaw::ArchivesAllAtOnce => request.limit = 1_000,
@@ -44,12 +50,8 @@ impl StoreDecorator for Layer<Archive> {
                 let there = JobFilter { states, ..JobFilter::default() };
                 done.moved += self.good.list(&there, None, 1_000).await?.items.len() as u64;
             }
-            Flaw::DeletesInsteadOfArchiving => {
-                let archived = JobFilter { archive: ArchiveScope::Archived, ..JobFilter::default() };
-                for job in self.good.list(&archived, None, 1_000).await?.items {
-                    self.good.delete(job.id).await?;
-                }
-            }
+            Flaw::DeletesTheTied if request.removal == Removal::Delete => self.delete_archived().await?,
+            Flaw::DeletesInsteadOfArchiving => self.delete_archived().await?,
             _ => {}
         }
         Ok(done)
@@ -121,6 +123,14 @@ impl StoreDecorator for Layer<Archive> {
 }
 
 impl Broken {
+    async fn delete_archived(&self) -> Result<(), StoreError> {
+        let archived = JobFilter { archive: ArchiveScope::Archived, ..JobFilter::default() };
+        for job in self.good.list(&archived, None, 1_000).await?.items {
+            self.good.delete(job.id).await?;
+        }
+        Ok(())
+    }
+
     /// Retries one after the other, until one is refused.
     async fn retry_in_steps(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
         let mut retried = RetriedAll::default();

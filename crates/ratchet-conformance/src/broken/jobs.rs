@@ -106,10 +106,6 @@ impl StoreDecorator for Layer<Jobs> {
         }
         self.good.delete(id).await
     }
-
-    async fn keep(&self, id: JobId) -> Result<(), StoreError> {
-        if self.has(Flaw::ForgetsWhoWaits) { Ok(()) } else { self.good.keep(id).await }
-    }
 }
 
 impl Broken {

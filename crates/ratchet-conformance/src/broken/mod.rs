@@ -169,14 +169,14 @@ flaws! {
     ForgetsItsOwn,
     /// Takes any end for its own.
     MaybeMeansYes,
-    /// Deletes no success that nobody wants to keep.
-    KeepsSuccesses,
-    /// Deletes every success.
-    DiscardsAlways,
-    /// Deletes successes that something hangs on.
-    DiscardsTheTied,
-    /// Deletes successes that somebody waits for.
-    ForgetsWhoWaits,
+    /// Archives what it is to delete.
+    ArchivesTheUnwanted,
+    /// Deletes what ended otherwise than asked.
+    DeletesOtherEnds,
+    /// Deletes jobs that others are tied to.
+    DeletesTheTied,
+    /// Deletes what has just ended.
+    DeletesTooSoon,
     /// Stores no callbacks.
     LosesCallbacks,
     /// Stores callbacks of settlements that changed nothing.

@@ -81,7 +81,7 @@ impl StoreDecorator for Layer<Turns> {
 
 impl Broken {
     async fn spoil_settlement(&self, settlement: &mut Settlement) {
-        let Settlement { fence, change, attempt, new_jobs, ends_permit, discards, .. } = settlement;
+        let Settlement { fence, change, attempt, new_jobs, ends_permit, .. } = settlement;
         if self.has(Flaw::ForgetsVersion) {
             let shift = self.seen().versions.get(&fence.job_id).copied().unwrap_or(0);
             fence.version += shift;
@@ -126,8 +126,6 @@ impl Broken {
             Flaw::LosesAttempts => *attempt = None,
             Flaw::KeepsPermits => *ends_permit = false,
             Flaw::EndsPermitsEarly => *ends_permit = true,
-            Flaw::KeepsSuccesses => *discards = false,
-            Flaw::DiscardsAlways => *discards = true,
             _ => {}
         }
     }
@@ -150,10 +148,6 @@ impl Broken {
                 (Flaw::SaysApplied, _) => *settled = Settled::Applied,
                 (Flaw::ForgetsItsOwn, Settled::AlreadyApplied) => *settled = Settled::Conflict,
                 (Flaw::MaybeMeansYes, _) if settlement.maybe_applied => *settled = Settled::AlreadyApplied,
-                (Flaw::DiscardsTheTied, Settled::Applied) if settlement.discards => {
-                    // What a live job needs is refused.
-                    let _ = self.good.delete(job_id).await;
-                }
                 (Flaw::EffectsFromTheList, Settled::Conflict | Settled::AlreadyApplied) => {
                     self.good.submit(&[SubmitUnit::of(settlement.new_jobs.clone())]).await?;
                 }

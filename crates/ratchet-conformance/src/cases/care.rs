@@ -34,14 +34,14 @@ macro_rules! list_cases_care {
 
         query::a_list_by_a_rare_kind_finds_everything_in_the_end [IgnoresFilters, ForgetsCursor, ListsOldestFirst],
 
-        discards::a_discarded_success_leaves_nothing_but_its_idempotency_key [
-            KeepsSuccesses, KeepsBusinessKeys, IdempotencyDiesWithJob,
+        unwanted::a_deleted_success_leaves_nothing_but_its_idempotency_key [
+            ArchivesTheUnwanted, KeepsBusinessKeys, IdempotencyDiesWithJob,
         ],
-        discards::only_successes_are_discarded [DiscardsAlways],
-        discards::what_hangs_on_others_is_not_discarded [DiscardsTheTied],
-        discards::a_job_that_somebody_waits_for_is_not_discarded [ForgetsWhoWaits, KeepsSuccesses],
-        discards::a_discarded_success_whose_reply_was_lost_is_recognised [ForgetsItsOwn, MaybeMeansYes],
-        discards::hundreds_of_successes_are_discarded_at_once [KeepsSuccesses],
+        unwanted::only_successes_are_deleted [DeletesOtherEnds],
+        unwanted::a_success_with_ties_is_archived_instead [DeletesTheTied],
+        unwanted::a_success_stays_for_its_time [DeletesTooSoon, ArchivesTheUnwanted],
+        unwanted::a_success_whose_reply_was_lost_is_recognized_after_it_was_deleted [ForgetsItsOwn, MaybeMeansYes],
+        unwanted::hundreds_of_successes_are_deleted_at_once [ArchivesTheUnwanted, StopsAtFiveHundred],
 
         permits::as_many_run_as_there_are_permits [OneTooMany, OneTooFew, KeepsPermits, HidesPermits],
         permits::a_node_can_read_which_permits_it_has [HidesPermits, KeepsPermits],

@@ -7,9 +7,9 @@ mod together;
 use crate::Case;
 use crate::broken::Flaw;
 use crate::{
-    archive, batches, branches, breakers, claim, cluster, control, counts, dead_letters, declarations, delete,
-    discards, effects, growth, insight, job_log, keys, leases, mailbox, next_due, order, permits, query, queues, races,
-    random, recurring, replace, retry, revivals, schedule_queues, settle, signals, submit, texts, walk, workflows,
+    archive, batches, branches, breakers, claim, cluster, control, counts, dead_letters, declarations, delete, effects,
+    growth, insight, job_log, keys, leases, mailbox, next_due, order, permits, query, queues, races, random, recurring,
+    replace, retry, revivals, schedule_queues, settle, signals, submit, texts, unwanted, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases). Each part of it passes on what the parts before it have.

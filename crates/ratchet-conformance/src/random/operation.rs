@@ -27,7 +27,6 @@ pub(super) enum Operation {
     Release(JobId),
     Replace(JobId, Draft),
     Delete(JobId),
-    Keep(JobId),
     PauseQueue(QueueName),
     ResumeQueue(QueueName),
     Register(NodeId),
@@ -65,7 +64,6 @@ pub(super) struct Ending {
     pub(super) change: ChangeDraft,
     pub(super) callback: Option<JobId>,
     pub(super) maybe_applied: bool,
-    pub(super) discards: bool,
     /// Most endings have an attempt to record.
     pub(super) recorded: bool,
 }
@@ -140,7 +138,6 @@ impl World {
             77..80 => Operation::Release(self.job()),
             80..82 => Operation::Replace(self.job(), Draft { idempotency_key: None, ..self.draft() }),
             82..84 => Operation::Delete(self.job()),
-            84..85 if self.rng.bool() => Operation::Keep(self.job()),
             84..85 => Operation::PauseQueue(self.queue()),
             85..87 => Operation::ResumeQueue(self.queue()),
             87..88 => Operation::Register(NodeId(Uuid::from_u128(self.rng.u128(..)))),
@@ -164,9 +161,6 @@ impl World {
                 self.jobs.extend(endings.iter().filter_map(|ending| ending.callback));
                 let failed = endings.iter().filter(|ending| matches!(ending.change, ChangeDraft::Fail { .. }));
                 self.failed.extend(failed.map(|ending| ending.fence.job_id));
-                if endings.iter().any(|ending| ending.discards) {
-                    self.last_submit.clear();
-                }
             }
             Operation::Replace(_, draft) => self.jobs.push(draft.id),
             Operation::Register(node) => self.nodes.push(*node),
@@ -245,7 +239,6 @@ impl World {
             change,
             callback: (self.rng.u8(..6) == 0).then(|| new_id(&mut self.rng)),
             maybe_applied: self.rng.u8(..4) == 0,
-            discards: self.rng.u8(..4) == 0,
             recorded: self.rng.u8(..8) > 0,
         })
     }

@@ -95,7 +95,6 @@ impl Side {
                 other => said(kind_of(other)),
             },
             Operation::Delete(id) => said(kind_of(store.delete(*id).await)),
-            Operation::Keep(id) => said(kind_of(store.keep(*id).await)),
             Operation::PauseQueue(queue) => said(store.pause_queue(queue).await.unwrap()),
             Operation::ResumeQueue(queue) => said(store.resume_queue(queue).await.unwrap()),
             Operation::Register(node) => {
@@ -270,7 +269,6 @@ impl Side {
             new_jobs: ending.callback.map(callback).into_iter().collect(),
             maybe_applied: ending.maybe_applied,
             ends_permit: true,
-            discards: ending.discards,
             ..Settlement::of(ending.fence, change)
         }
     }

@@ -25,8 +25,6 @@ impl Flow {
     pub const SIGNAL: Self = Self(64);
     /// The signal that it waited for has come.
     pub const SIGNALED: Self = Self(128);
-    /// Somebody waits for its end: it is not deleted with it. Kept beside the others by stores, and never shown: it is no tie to another job.
-    pub const KEPT: Self = Self(256);
 
     /// No ties.
     pub const fn none() -> Self {

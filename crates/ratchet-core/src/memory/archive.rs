@@ -12,7 +12,7 @@ use crate::id::JobId;
 use crate::record::{AttemptRecord, JobRecord};
 use crate::retention::ARCHIVED_ATTEMPTS_MAX;
 use crate::signal::SignalRecord;
-use crate::store::{ArchiveRequest, ArchiveStore, Archived};
+use crate::store::{ArchiveRequest, ArchiveStore, Archived, Removal};
 
 /// A job in the archive.
 #[derive(Debug, Clone)]
@@ -41,17 +41,19 @@ impl ArchiveStore for MemoryStore {
         let old = |job: &JobRecord| job.terminated_at.is_some_and(|at| elapsed(at, now) >= request.age);
         let go: Vec<JobId> =
             looked_at.iter().copied().filter(|id| tables.jobs.get(id).is_some_and(old) && tables.may_go(*id)).collect();
-        for id in &go {
-            tables.move_to_archive(*id, now);
-        }
+        let removal = |job: &JobRecord| request.removal.of_job(job.flow, job.workflow);
+        let (deleted, moved): (Vec<JobId>, Vec<JobId>) =
+            go.iter().partition(|id| tables.jobs.get(id).is_some_and(|job| removal(job) == Removal::Delete));
+        deleted.iter().for_each(|id| tables.erase(*id));
+        moved.iter().for_each(|id| tables.move_to_archive(*id, now));
         let gone: BTreeSet<JobId> = go.iter().copied().collect();
         tables.forget_edges(&gone);
-        let moved = go.len() as u64;
+        let (moved, deleted) = (moved.len() as u64, deleted.len() as u64);
         if request.only.is_some() {
-            return Ok(Archived { moved, last: request.after, more: false });
+            return Ok(Archived { moved, deleted, last: request.after, more: false });
         }
         let last = looked_at.last().copied().or(request.after);
-        Ok(Archived { moved, last, more: looked_at.len() == request.limit && request.limit > 0 })
+        Ok(Archived { moved, deleted, last, more: looked_at.len() == request.limit && request.limit > 0 })
     }
 
     async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
@@ -101,7 +103,6 @@ impl Tables {
         self.attempts.retain(|(job_id, _), _| *job_id != id);
         self.alerts.retain(|alert| alert.job_id != id);
         self.batches.remove(&id);
-        self.kept.remove(&id);
         let signal = self.signals.remove(&id);
         self.archive.insert(id, ArchivedJob { job, attempts, signal });
     }

@@ -59,35 +59,18 @@ impl JobStore for MemoryStore {
         tables.erase(id);
         Ok(true)
     }
-
-    async fn keep(&self, id: JobId) -> Result<(), StoreError> {
-        let (mut tables, _) = self.open();
-        if tables.jobs.get(&id).is_some_and(|job| !job.state.is_terminal()) {
-            tables.kept.insert(id);
-        }
-        Ok(())
-    }
 }
 
 impl Tables {
     /// Deletes a job and all that was only about it.
-    fn erase(&mut self, id: JobId) {
+    pub(super) fn erase(&mut self, id: JobId) {
         self.jobs.remove(&id);
-        self.kept.remove(&id);
         self.signals.remove(&id);
         self.batches.remove(&id);
         self.edges.retain(|(parent, child), _| *parent != id && *child != id);
         self.attempts.retain(|(job_id, _), _| *job_id != id);
         self.alerts.retain(|alert| alert.job_id != id);
         self.forget_log(id);
-    }
-
-    /// Deletes a job that has just succeeded, if nothing hangs on it.
-    pub(super) fn discard(&mut self, id: JobId) {
-        let tied = |job: &JobRecord| !job.flow.is_none() || job.workflow.is_some();
-        if !self.kept.contains(&id) && self.jobs.get(&id).is_some_and(|job| !tied(job)) {
-            self.erase(id);
-        }
     }
 
     /// Stores all jobs of a unit, or none.

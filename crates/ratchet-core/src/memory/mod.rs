@@ -95,8 +95,6 @@ struct Tables {
     permits: BTreeMap<Fence, ResourceName>,
     breaker_orders: BTreeMap<ServiceName, BreakerOrder>,
     log: BTreeMap<(JobId, LogPlace), LogLine>,
-    /// Jobs that stay when they have ended, because somebody waits for them.
-    kept: BTreeSet<JobId>,
 }
 
 #[derive(Debug, Clone)]

@@ -47,11 +47,6 @@ impl TurnStore for MemoryStore {
             }
         }
         followed.append(&mut tables.count(&tallies, now)?);
-        for (settlement, _) in settlements.iter().zip(&settled).filter(|(_, settled)| **settled == Settled::Applied) {
-            if settlement.deletes() {
-                tables.discard(settlement.fence.job_id);
-            }
-        }
         let claimed = match claim {
             None => Vec::new(),
             Some(request) => tables.claim(request, now)?,
@@ -77,9 +72,8 @@ impl Tables {
             job.state == JobState::Running && job.version == fence.version && job.picked_by == Some(fence.node)
         });
         if !matches {
-            // Of a job that is gone nothing tells but that it is: a live one is never deleted.
-            let gone = settlement.deletes() && !self.jobs.contains_key(&fence.job_id);
-            let already = settlement.maybe_applied && (gone || self.has_recorded(settlement));
+            let gone = settlement.is_written_if_gone() && !self.jobs.contains_key(&fence.job_id);
+            let already = gone || settlement.maybe_applied && self.has_recorded(settlement);
             return Ok(if already { Settled::AlreadyApplied } else { Settled::Conflict });
         }
         let Some((before, job)) = self.transition(fence.job_id, settlement.change.event())? else {

@@ -3,6 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::error::StoreError;
+use crate::flow::Flow;
 use crate::id::JobId;
 use crate::state::JobState;
 
@@ -13,7 +14,7 @@ use crate::state::JobState;
 /// Idempotency keys outlive archived jobs.
 #[async_trait]
 pub trait ArchiveStore: Send + Sync {
-    /// Examines up to `limit` ended jobs in the order of their ids and archives those that may go, atomically.
+    /// Examines up to `limit` ended jobs in the order of their ids and archives or deletes those that may go, atomically.
     ///
     /// [`retention`](crate::retention) has the rule: a job may go if it ended longer ago than `age` and no live job needs it.
     ///
@@ -33,6 +34,8 @@ pub trait ArchiveStore: Send + Sync {
 /// The jobs to archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveRequest {
+    /// Where they go.
+    pub removal: Removal,
     /// The state in which they ended.
     pub state: JobState,
     /// The least time since they ended, by the database's clock.
@@ -45,11 +48,33 @@ pub struct ArchiveRequest {
     pub only: Option<Vec<JobId>>,
 }
 
+/// What happens to an ended job that may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Removal {
+    /// It moves to the archive.
+    Archive,
+    /// It is deleted, with its log. One with ties to other jobs moves to the archive, where a retry finds its result.
+    Delete,
+}
+
+impl Removal {
+    /// Returns what happens to a job: `flow` and `workflow` are its ties.
+    #[must_use]
+    pub const fn of_job(self, flow: Flow, workflow: Option<JobId>) -> Self {
+        match self {
+            Self::Delete if flow.is_none() && workflow.is_none() => Self::Delete,
+            Self::Delete | Self::Archive => Self::Archive,
+        }
+    }
+}
+
 /// The result of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Archived {
     /// The number of jobs that were archived.
     pub moved: u64,
+    /// The number of jobs that were deleted.
+    pub deleted: u64,
     /// The last job that was examined, where the next call goes on; the request's `after` if there was none.
     pub last: Option<JobId>,
     /// Whether more jobs can be examined now.

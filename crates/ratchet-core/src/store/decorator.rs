@@ -169,7 +169,6 @@ decorated! {
         Read fn find_by_business_key(key: &BusinessKey) -> Option<JobId>;
         Read fn find_by_idempotency_key(key: &IdempotencyKey) -> Option<JobId>;
         Write fn delete(id: JobId) -> bool;
-        Write fn keep(id: JobId) -> ();
     }
     TurnStore {
         Write fn turn(settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Turn;

@@ -35,10 +35,6 @@ pub trait JobStore: Send + Sync {
     /// Its idempotency key stays taken. [`Conflict`](crate::ErrorKind::Conflict) if the job is live, if a live job waits for it or
     /// takes its input from it, and if a failed job needs it when it is retried.
     async fn delete(&self, id: JobId) -> Result<bool, StoreError>;
-
-    /// Somebody waits for the end of this job: a settlement that [`discards`](crate::Settlement::discards) leaves it. Nothing else
-    /// changes, and nothing at all if it has ended or is not there.
-    async fn keep(&self, id: JobId) -> Result<(), StoreError>;
 }
 
 /// Jobs that are stored together or not at all.

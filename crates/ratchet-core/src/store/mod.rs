@@ -33,7 +33,7 @@ mod turn;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use archive::{ArchiveRequest, ArchiveStore, Archived};
+pub use archive::{ArchiveRequest, ArchiveStore, Archived, Removal};
 pub use batches::{BatchStore, CanceledChildren};
 pub use breakers::BreakerStore;
 pub use cluster::{ClusterStore, Orphans, Progress, PulseStore, Running};

@@ -35,6 +35,11 @@ pub enum BulkEventKind {
         /// How many.
         count: u64,
     },
+    /// Successes whose retention is zero were deleted.
+    JobsDeleted {
+        /// The number of jobs.
+        count: u64,
+    },
     /// Archived jobs were deleted for good.
     ArchivePurged {
         /// How many.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratchet_core::store::{ArchiveRequest, PurgeLog};
+use ratchet_core::store::{ArchiveRequest, Archived, PurgeLog, Removal};
 use ratchet_core::{JobId, JobState, NodeId, Retention, Store, StoreError};
 
 use super::BulkEventKind;
@@ -40,6 +40,11 @@ pub(crate) struct Keeper {
     lines_again: Instant,
 }
 
+/// How often successes are deleted whose retention is zero.
+const DELETE_EVERY: Duration = Duration::from_secs(2);
+/// After this number of portions in a row a round has fallen behind: they are some thousand jobs.
+const BEHIND_AFTER: u32 = 20;
+
 /// How far the archiving of jobs of one state is.
 #[derive(Debug, Clone, Copy)]
 struct Passed {
@@ -49,16 +54,22 @@ struct Passed {
 }
 
 impl Passed {
-    /// Jobs of a short retention are looked at again soon: none is kept for much longer than its time.
-    fn new(now: Instant, age: Duration) -> Self {
-        Self { last: None, again: now + (age / 4).clamp(AGAIN_MIN, AGAIN_MAX) }
+    /// Jobs of a short retention are looked at again soon: none is kept for much longer than its time. Those that are deleted
+    /// are looked at from the start in every round: what ended out of order is to go too, and nothing else is left before it.
+    fn new(now: Instant, retention: &Retention, state: JobState) -> Self {
+        let again = match retention.removal(state) {
+            Some((Removal::Delete, _)) => now,
+            Some((Removal::Archive, age)) => now + (age / 4).clamp(AGAIN_MIN, AGAIN_MAX),
+            None => now + AGAIN_MAX,
+        };
+        Self { last: None, again }
     }
 }
 
 /// What there is to do.
 #[derive(Debug, Clone, Copy)]
 enum Chore {
-    Archive(JobState, Duration),
+    Archive(JobState, Removal, Duration),
     PurgeArchive(Duration),
     PurgeSchedules(Duration),
     PurgeLogs(Duration),
@@ -82,17 +93,20 @@ impl Keeper {
         retention: Retention,
         every: Duration,
     ) -> Self {
+        let every = if retention.deletes_successes() { every.min(DELETE_EVERY) } else { every };
         let lease = Lease { store: store.clone(), name: lease::CARE, ttl: LEASE_TTL };
         let now = Instant::now();
-        let passed = JobState::ALL.map(|state| Passed::new(now, retention.of(state).unwrap_or_default()));
+        let passed = JobState::ALL.map(|state| Passed::new(now, &retention, state));
         let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Walk::new(now));
         let (pace, lines_again) = (Pace::new(), now + AGAIN_MAX);
         Self { store, client, counters, lease, retention, every, pace, passed, lines, lines_again }
     }
 
     fn chores(&self) -> Vec<Chore> {
-        let ended =
-            JobState::ALL.into_iter().filter_map(|state| Some(Chore::Archive(state, self.retention.of(state)?)));
+        let ended = JobState::ALL.into_iter().filter_map(|state| {
+            let (removal, age) = self.retention.removal(state)?;
+            Some(Chore::Archive(state, removal, age))
+        });
         let purges = [
             self.retention.archive.map(Chore::PurgeArchive),
             self.retention.schedules.map(Chore::PurgeSchedules),
@@ -108,7 +122,7 @@ impl Keeper {
         for state in JobState::ALL {
             let passed = &mut self.passed[state as usize];
             if now >= passed.again {
-                *passed = Passed::new(now, self.retention.of(state).unwrap_or_default());
+                *passed = Passed::new(now, &self.retention, state);
             }
         }
         if now >= self.lines_again {
@@ -117,27 +131,33 @@ impl Keeper {
         self.lines.begin(now);
         let mut failed = Ok(());
         for chore in self.chores() {
-            let mut done = 0;
+            let (mut done, mut deleted, mut portions) = (0, 0, 0);
             let ended = loop {
                 if !self.lease.keep(node).await? {
                     break false;
                 }
-                let (count, more) = match self.some_of(chore).await {
+                let some = match self.some_of(chore).await {
                     Ok(some) => some,
                     Err(error) => {
                         failed = failed.and(Err(error));
                         break true;
                     }
                 };
-                done += count;
+                done += some.moved;
+                deleted += some.deleted;
+                portions += 1;
                 // A round that has much to do takes hours, and is well if its portions are.
                 self.counters.last_success.mark(Loop::Care, self.client.now());
-                if !more {
+                if !some.more {
                     break true;
                 }
-                self.pace.rest().await;
+                // Successes that nobody wants are as many as the cluster can run.
+                match chore {
+                    Chore::Archive(_, Removal::Delete, _) if portions > BEHIND_AFTER => self.pace.rest_briefly().await,
+                    _ => self.pace.rest().await,
+                }
             };
-            self.tell(chore, done);
+            self.tell(chore, done, deleted);
             if !ended {
                 break;
             }
@@ -145,17 +165,17 @@ impl Keeper {
         failed
     }
 
-    /// One transaction; says how many jobs or lines it was about and whether there are more.
-    async fn some_of(&mut self, chore: Chore) -> Result<(u64, bool), StoreError> {
+    /// Runs one transaction. Returns the number of jobs, schedules or lines that it moved or deleted, and whether there are more.
+    async fn some_of(&mut self, chore: Chore) -> Result<Archived, StoreError> {
         let limit = self.pace.begin(TOGETHER);
-        let full = |count: u64| (count, count >= limit as u64);
+        let full = |count: u64| Archived { moved: count, more: count >= limit as u64, ..Archived::default() };
         match chore {
-            Chore::Archive(state, age) => {
+            Chore::Archive(state, removal, age) => {
                 let passed = &mut self.passed[state as usize];
-                let request = ArchiveRequest { state, age, after: passed.last, limit, only: None };
+                let request = ArchiveRequest { removal, state, age, after: passed.last, limit, only: None };
                 let done = self.store.archive(&request).await?;
                 passed.last = done.last;
-                Ok((done.moved, done.more))
+                Ok(done)
             }
             Chore::PurgeArchive(age) => self.store.purge_archive(age, limit).await.map(full),
             Chore::PurgeSchedules(age) => self.store.purge_schedules(age, limit).await.map(full),
@@ -164,17 +184,18 @@ impl Keeper {
                 let request = PurgeLog { age, after: self.lines.reached, limit };
                 let done = self.store.purge_log(&request).await?;
                 self.lines.reached = done.last;
-                Ok((done.purged, done.more))
+                Ok(Archived { moved: done.purged, more: done.more, ..Archived::default() })
             }
         }
     }
 
-    fn tell(&self, chore: Chore, count: u64) {
-        if count > 0 {
-            tracing::debug!(?chore, count, "archived or purged");
+    fn tell(&self, chore: Chore, count: u64, deleted: u64) {
+        self.client.tell_count(deleted, |count| BulkEventKind::JobsDeleted { count });
+        if count + deleted > 0 {
+            tracing::debug!(?chore, count, deleted, "archived or purged");
         }
         self.client.tell_count(count, |count| match chore {
-            Chore::Archive(state, _) => BulkEventKind::JobsArchived { state, count },
+            Chore::Archive(state, ..) => BulkEventKind::JobsArchived { state, count },
             Chore::PurgeArchive(_) => BulkEventKind::ArchivePurged { count },
             Chore::PurgeSchedules(_) => BulkEventKind::SchedulesPurged { count },
             Chore::PurgeLogs(_) => BulkEventKind::LogsPurged { lines: count },

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::page::{JobCursor, JobFilter};
-use ratchet_core::store::{ArchiveRequest, Archived};
+use ratchet_core::store::{ArchiveRequest, Archived, Removal};
 use ratchet_core::{CountBy, Counted, DeadLetter, DeadLetterFilter, JobId, JobState, StoreError, clock, limits};
 
 use super::BulkEventKind;
@@ -43,8 +43,15 @@ impl Client {
         self.demand(Action::Archive, &Target::Ended)?;
         let (mut moved, mut after, mut pace) = (0, None, Pace::new());
         loop {
-            let request = ArchiveRequest { state, age, after, limit: pace.begin(TOGETHER), only: None };
-            let Archived { moved: now, last, more } = self.store().archive(&request).await?;
+            let request = ArchiveRequest {
+                removal: Removal::Archive,
+                state,
+                age,
+                after,
+                limit: pace.begin(TOGETHER),
+                only: None,
+            };
+            let Archived { moved: now, last, more, .. } = self.store().archive(&request).await?;
             moved += now;
             after = last;
             if !more {
@@ -81,7 +88,8 @@ impl Client {
         let (mut moved, mut pace) = (0, Pace::new());
         while let Some(letters) = old.next(self, pace.begin(TOGETHER)).await? {
             let limit = letters.len();
-            let request = ArchiveRequest { state, age, after: None, limit, only: Some(letters) };
+            let request =
+                ArchiveRequest { removal: Removal::Archive, state, age, after: None, limit, only: Some(letters) };
             moved += self.store().archive(&request).await?.moved;
             pace.rest().await;
         }

@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
 use ratchet_core::retention::ARCHIVED_ATTEMPTS_MAX;
-use ratchet_core::store::{ArchiveRequest, Archived};
+use ratchet_core::store::{ArchiveRequest, Archived, Removal};
 use ratchet_core::{AttemptRecord, Flow, JobId, StoreError, clock};
 
 use crate::cluster::database_time;
 use crate::control::delete::{self, EndedRow, ended_row};
+use crate::job_log;
 use crate::job_row::json_of;
 use crate::list::ended_index::{asked, entries, meant};
 use crate::list::query::attempt_of;
@@ -41,11 +42,17 @@ pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Ar
     let more = in_order && looked_at.len() == request.limit;
     let old = looked_at.into_iter().filter(|job| job.terminated_at.is_some_and(|at| at <= cutoff)).collect();
     let go = free_to_go(conn, old, request, cutoff).await?;
-    if !go.is_empty() {
-        copy(conn, &go, now).await?;
-        delete::leave(conn, &go).await?;
+    let removal = |job: &&EndedRow| request.removal.of_job(job.flow, job.workflow);
+    let deleted: Vec<JobId> = go.iter().filter(|job| removal(job) == Removal::Delete).map(|job| job.id).collect();
+    if deleted.len() < go.len() {
+        let kept: Vec<&EndedRow> = go.iter().filter(|job| removal(job) == Removal::Archive).collect();
+        copy(conn, &kept, now).await?;
     }
-    Ok(Archived { moved: go.len() as u64, last, more })
+    if !go.is_empty() {
+        delete::leave(conn, &go).await?;
+        job_log::delete_all(conn, &deleted).await?;
+    }
+    Ok(Archived { moved: (go.len() - deleted.len()) as u64, deleted: deleted.len() as u64, last, more })
 }
 
 // Ids tell when jobs were made, so the index that lists ended jobs finds the old ones too.
@@ -300,14 +307,14 @@ const TAG_ARCHIVED: Stmt =
     Stmt::shared("tagging archived jobs", "INSERT INTO scheduler_job_archive_tag (tag, job_id) /*rows:text id*/");
 
 /// Writes jobs to the archive, with their last attempts, their signals and their tags.
-async fn copy(conn: &mut dyn Conn, go: &[EndedRow], now: Timestamp) -> Result<(), StoreError> {
+async fn copy(conn: &mut dyn Conn, go: &[&EndedRow], now: Timestamp) -> Result<(), StoreError> {
     let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
     let mut attempts: BTreeMap<JobId, Vec<AttemptRecord>> = BTreeMap::new();
     for row in conn.rows_in(&LAST_ATTEMPTS, &[], &ids).await? {
         let attempt = attempt_of(&row)?;
         attempts.entry(attempt.job_id).or_default().push(attempt);
     }
-    let signals = waits::read(conn, &delete::awaited(go)).await?;
+    let signals = waits::read(conn, &delete::awaited(go.iter().copied())).await?;
     let mut rows = Vec::with_capacity(go.len());
     for job in go {
         let attempts = attempts.get(&job.id).map_or(Ok(Value::Json(None)), |all| attempts::write(all))?;
@@ -325,6 +332,6 @@ async fn copy(conn: &mut dyn Conn, go: &[EndedRow], now: Timestamp) -> Result<()
     for one in long {
         conn.run_each(&COPY, &[one], bind).await?;
     }
-    conn.run_each(&TAG_ARCHIVED, &delete::tags(go), delete::bind_tag).await?;
+    conn.run_each(&TAG_ARCHIVED, &delete::tags(go.iter().copied()), delete::bind_tag).await?;
     Ok(())
 }

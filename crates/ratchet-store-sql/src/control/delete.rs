@@ -1,9 +1,8 @@
 //! Taking ended jobs away: to the archive, or for good.
 
 use jiff::Timestamp;
-use ratchet_core::{Flow, JobId, Settled, Settlement, StoreError, Tag};
+use ratchet_core::{Flow, JobId, StoreError, Tag};
 
-use crate::job_log;
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
 use crate::waist::row::Row;
@@ -21,8 +20,6 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     LOOSE_EDGES_FROM,
     LOOSE_EDGES_TO,
     LEAVE_EDGES,
-    UNTIED,
-    KEEP,
     STILL_THERE,
 ];
 
@@ -40,7 +37,7 @@ pub(crate) struct EndedRow {
     pub(crate) terminated_at: Option<Timestamp>,
     pub(crate) flow: Flow,
     pub(crate) parent: Option<JobId>,
-    in_workflow: bool,
+    pub(crate) workflow: Option<JobId>,
     tags: Vec<Tag>,
     pub(crate) canceled_because: Option<JobId>,
 }
@@ -53,7 +50,7 @@ impl EndedRow {
             terminated_at: fields.opt_time("terminated_at")?,
             flow: fields.flow("flow")?,
             parent: fields.opt_job_id("depends_on")?,
-            in_workflow: fields.opt_job_id("workflow_id")?.is_some(),
+            workflow: fields.opt_job_id("workflow_id")?,
             tags: fields.opt_parsed("tags", serde_json::from_str)?.unwrap_or_default(),
             canceled_because: fields.opt_job_id("canceled_because")?,
         })
@@ -61,14 +58,14 @@ impl EndedRow {
 }
 
 /// Those that waited for a signal.
-pub(crate) fn awaited(go: &[EndedRow]) -> Vec<JobId> {
+pub(crate) fn awaited<'r>(go: impl Iterator<Item = &'r EndedRow>) -> Vec<JobId> {
     let awaited = |job: &&EndedRow| job.flow.has(Flow::SIGNAL) || job.flow.has(Flow::SIGNALED);
-    go.iter().filter(awaited).map(|job| job.id).collect()
+    go.filter(awaited).map(|job| job.id).collect()
 }
 
 /// Their tags.
-pub(crate) fn tags(go: &[EndedRow]) -> Vec<(&Tag, JobId)> {
-    go.iter().flat_map(|job| job.tags.iter().map(|tag| (tag, job.id))).collect()
+pub(crate) fn tags<'r>(go: impl Iterator<Item = &'r EndedRow>) -> Vec<(&'r Tag, JobId)> {
+    go.flat_map(|job| job.tags.iter().map(|tag| (tag, job.id))).collect()
 }
 
 pub(crate) fn bind_tag((tag, id): &(&Tag, JobId), values: &mut Vec<Value>) {
@@ -110,8 +107,8 @@ pub(crate) async fn leave(conn: &mut dyn Conn, go: &[EndedRow]) -> Result<(), St
     let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
     conn.run_in(&LEAVE_ATTEMPTS, &[], &ids).await?;
     conn.run_in(&LEAVE_ALERTS, &[], &ids).await?;
-    conn.run_in(&LEAVE_WAITS, &[], &awaited(go)).await?;
-    conn.run_each(&LEAVE_TAGS, &tags(go), bind_tag).await?;
+    conn.run_in(&LEAVE_WAITS, &[], &awaited(go.iter())).await?;
+    conn.run_each(&LEAVE_TAGS, &tags(go.iter()), bind_tag).await?;
     let batches: Vec<JobId> = go.iter().filter(|job| job.flow.has(Flow::BATCH)).map(|job| job.id).collect();
     conn.run_in(&LEAVE_BATCHES, &[], &batches).await?;
     if conn.texts().dialect() == Dialect::Mysql {
@@ -119,7 +116,8 @@ pub(crate) async fn leave(conn: &mut dyn Conn, go: &[EndedRow]) -> Result<(), St
         conn.run_each(&LEAVE_PARENTS, &children, bind_pair).await?;
     }
     conn.run_in(&LEAVE, &[], &ids).await?;
-    let tied: Vec<JobId> = go.iter().filter(|job| job.in_workflow || !job.flow.is_none()).map(|job| job.id).collect();
+    let tied: Vec<JobId> =
+        go.iter().filter(|job| job.workflow.is_some() || !job.flow.is_none()).map(|job| job.id).collect();
     leave_edges(conn, &tied).await
 }
 
@@ -163,50 +161,6 @@ async fn leave_edges(conn: &mut dyn Conn, ids: &[JobId]) -> Result<(), StoreErro
     loose.dedup();
     conn.run_each(&LEAVE_EDGES, &loose, bind_pair).await?;
     Ok(())
-}
-
-const _: () = assert!(Flow::KEPT.bits() == 256, "the statements below spell the flag");
-
-const KEEP: Stmt = Stmt::shared(
-    "keeping a job for who waits for it",
-    "UPDATE scheduler_job SET flow = flow | 256 WHERE job_id = ? AND terminal_status IS NULL AND flow & 256 = 0",
-);
-
-/// Somebody waits for the end of a job: `discard` leaves it.
-///
-/// In the cold row, which nobody else writes while the job lives: whoever claims it does not notice.
-pub(crate) async fn keep(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {
-    conn.run(&KEEP, vec![id.into()]).await?;
-    Ok(())
-}
-
-const UNTIED: Stmt = Stmt::shared(
-    "looking for jobs that nothing hangs on",
-    concat!(
-        "SELECT ",
-        ended_row!(),
-        " FROM scheduler_job /*by_id*/ WHERE flow = 0 AND workflow_id IS NULL AND job_id /*any*/ ORDER BY job_id"
-    ),
-);
-
-/// Deletes jobs whose success was just written and which nobody wants to keep.
-pub(crate) async fn discard(
-    conn: &mut dyn Conn,
-    settlements: &[Settlement],
-    settled: &[Settled],
-) -> Result<(), StoreError> {
-    let goes = |(settlement, settled): &(&Settlement, &Settled)| **settled == Settled::Applied && settlement.deletes();
-    let mut ids: Vec<JobId> =
-        settlements.iter().zip(settled).filter(goes).map(|(settlement, _)| settlement.fence.job_id).collect();
-    if ids.is_empty() {
-        return Ok(());
-    }
-    ids.sort_unstable();
-    let rows = conn.rows_in(&UNTIED, &[], &ids).await?;
-    let go = rows.iter().map(EndedRow::of).collect::<Result<Vec<_>, _>>()?;
-    leave(conn, &go).await?;
-    let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
-    job_log::delete_all(conn, &ids).await
 }
 
 const STILL_THERE: Stmt =

@@ -72,7 +72,6 @@ pub async fn settle(
     }
     followed.append(&mut batch_counts::after_counting(conn, &counted).await?);
     followed.append(&mut batch_counts::count(conn, &tallies).await?);
-    delete::discard(conn, settlements, &settled).await?;
     Ok((settled, followed))
 }
 
@@ -223,8 +222,8 @@ const WRITTEN_ATTEMPTS: Stmt = Stmt::shared(
 
 /// Which of these settlements are already written, as far as their attempt's record tells.
 ///
-/// An attempt that somebody else ended (cancelled it, found its node dead) has a record too, with another status. A success that
-/// was to delete the job has left none if the job is gone.
+/// An attempt that somebody else ended (canceled it, found its node dead) has a record too, with another status. A success leaves
+/// none if its job was deleted or archived since.
 async fn written_before(
     conn: &mut dyn Conn,
     settlements: &[Settlement],
@@ -242,7 +241,8 @@ async fn written_before(
                 && attempt.as_ref().is_some_and(|attempt| attempt.status.as_str() == status)
         }));
     }
-    let deleting = which.iter().copied().filter(|index| settlements[*index].deletes() && !written.contains(index));
+    let deleting =
+        which.iter().copied().filter(|index| settlements[*index].is_written_if_gone() && !written.contains(index));
     let deleting: HashMap<JobId, usize> = deleting.map(|index| (settlements[index].fence.job_id, index)).collect();
     if !deleting.is_empty() {
         let gone = delete::gone(conn, deleting.keys().copied().collect()).await?;

@@ -7,7 +7,6 @@ use ratchet_core::store::{JobStore, SubmitOutcome, SubmitUnit};
 use ratchet_core::{BusinessKey, ErrorKind, IdempotencyKey, JobId, JobRecord, StoreError};
 
 use crate::archive::archived;
-use crate::control::delete;
 use crate::job_row;
 use crate::store::{Backend, SqlStore};
 use crate::submit;
@@ -55,9 +54,5 @@ impl<B: Backend> JobStore for SqlStore<B> {
 
     async fn delete(&self, id: JobId) -> Result<bool, StoreError> {
         self.write(work!([], |conn| archived::delete(conn, id))).await
-    }
-
-    async fn keep(&self, id: JobId) -> Result<(), StoreError> {
-        self.write(work!([], |conn| delete::keep(conn, id))).await
     }
 }

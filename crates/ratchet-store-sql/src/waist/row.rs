@@ -143,9 +143,9 @@ impl<'r> Fields<'r> {
         self.opt_state(column)?.ok_or_else(|| missing(column))
     }
 
-    /// How a job is tied to others. That somebody waits for it is no tie.
+    /// How a job is tied to others.
     pub fn flow(&mut self, column: &'static str) -> Result<Flow, StoreError> {
-        Ok(Flow::from_bits(self.number(column)?).without(Flow::KEPT))
+        Ok(Flow::from_bits(self.number(column)?))
     }
 
     /// Text that means something, if it is not NULL.
