@@ -44,6 +44,7 @@ pub mod signal;
 pub mod spec;
 pub mod state;
 pub mod store;
+pub mod submit;
 pub mod trace;
 pub mod transition;
 pub mod uuid7;

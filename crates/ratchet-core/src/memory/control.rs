@@ -58,7 +58,7 @@ impl ControlStore for MemoryStore {
         }
         tables.check_replace(old, new)?;
         let replaced = tables.cancel(old, now, |job| job.superseded_by = Some(new.id))?;
-        tables.insert(new, now)?;
+        tables.write_new(new, now);
         let replaced = replaced.expect("it was just found to be cancellable");
         Ok(Replacement::Replaced(replaced))
     }

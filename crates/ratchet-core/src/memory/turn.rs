@@ -115,9 +115,7 @@ impl Tables {
             self.attempts.insert((attempt.job_id, attempt.version), attempt.clone());
         }
         for new_job in &settlement.new_jobs {
-            if !self.jobs.contains_key(&new_job.id) && self.first_with_idempotency_key(new_job).is_none() {
-                self.insert(new_job, now)?;
-            }
+            self.insert(new_job, now)?;
         }
         Ok(Settled::Applied)
     }
