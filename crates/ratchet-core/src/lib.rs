@@ -39,6 +39,7 @@ pub mod resource;
 pub mod retention;
 pub mod schedule;
 pub mod service;
+pub mod settle;
 pub mod settlement;
 pub mod signal;
 pub mod spec;
