@@ -13,6 +13,7 @@ pub mod breaker;
 pub mod breaker_order;
 pub mod claim;
 pub mod clock;
+pub mod control;
 pub mod coordinator;
 pub mod count;
 pub mod dead_letter;

@@ -2,7 +2,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{MemoryStore, Tables};
-use crate::error::{ErrorKind, StoreError};
+use crate::control::DeleteTies;
+use crate::error::StoreError;
 use crate::id::JobId;
 use crate::name::{BusinessKey, IdempotencyKey};
 use crate::record::JobRecord;
@@ -39,21 +40,14 @@ impl JobStore for MemoryStore {
             tables.forget_log(id);
             return Ok(tables.archive.remove(&id).is_some());
         };
-        if !job.state.is_terminal() {
-            let problem = format!("it is {}; cancel it first", job.state);
-            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
-        }
-        if tables.is_needed(id) {
-            let problem = "a live job waits for it or has its input from it; let that end first";
-            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
-        }
-        if let Some(child) = tables.needed_again_by(id) {
-            let problem = format!("job {child} needs it if it is retried; delete that first");
-            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
-        }
-        if tables.has_children_to_come(id) {
-            let problem = "not all jobs of this batch have ended; cancel it, or let them end";
-            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
+        let ties = DeleteTies {
+            needed_by: tables.needed_by(id),
+            needed_again_by: tables.needed_again_by(id),
+            children: tables.batches.get(&id).map(|batch| batch.counts),
+            ..DeleteTies::none(id, job.place())
+        };
+        if let Some(refusal) = ties.refusal() {
+            return Err(refusal);
         }
         tables.erase(id);
         Ok(true)
@@ -69,6 +63,12 @@ impl JobStore for MemoryStore {
 }
 
 impl Tables {
+    /// A live job that waits for this one or has its input from it.
+    fn needed_by(&self, id: JobId) -> Option<JobId> {
+        let live = |child: &JobId| self.jobs.get(child).is_some_and(|child| !child.state.is_terminal());
+        self.edges.values().filter(|edge| edge.parent == id).map(|edge| edge.child).find(live)
+    }
+
     /// Deletes a job and all that was only about it.
     fn erase(&mut self, id: JobId) {
         self.jobs.remove(&id);
