@@ -16,7 +16,7 @@ use crate::submit::{AcceptedUnit, KeyReservations};
 impl JobStore for MemoryStore {
     async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
         let (mut tables, now) = self.open();
-        Ok(units.iter().map(|unit| tables.submit_unit(unit, now)).collect())
+        Ok(tables.submit(units, now))
     }
 
     async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
@@ -89,9 +89,14 @@ impl Tables {
         }
     }
 
-    /// Stores what a unit has that is new, or nothing.
-    pub(super) fn submit_unit(&mut self, unit: &SubmitUnit, now: Timestamp) -> SubmitOutcome {
-        let AcceptedUnit { submitted, jobs, edges, batch } = self.reservations(&unit.jobs).decide_unit(unit)?;
+    /// Stores what each unit has that is new, or nothing of it.
+    pub(super) fn submit(&mut self, units: &[SubmitUnit], now: Timestamp) -> Vec<SubmitOutcome> {
+        let mut taken = self.reservations(units.iter().flat_map(|unit| &unit.jobs));
+        units.iter().map(|unit| taken.decide_unit(unit).and_then(|unit| self.write_unit(unit, now))).collect()
+    }
+
+    fn write_unit(&mut self, unit: AcceptedUnit<'_>, now: Timestamp) -> SubmitOutcome {
+        let AcceptedUnit { submitted, jobs, edges, batch } = unit;
         for job in &jobs {
             self.write_new(job, now);
         }
