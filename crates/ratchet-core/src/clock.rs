@@ -63,6 +63,11 @@ pub fn earlier(at: Timestamp, by: Duration) -> Timestamp {
     rest.map_or(Timestamp::UNIX_EPOCH, |rest| rest.max(Timestamp::UNIX_EPOCH))
 }
 
+/// `at` cut to the precision in which times are stored.
+pub fn to_micros(at: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(at.as_microsecond()).expect("a time cut to microseconds is within the same range")
+}
+
 /// How long after `from` `to` is; zero if it is not.
 pub fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)

@@ -237,8 +237,21 @@ pub fn leaves_its_place(job_type: JobType, place: Place) -> bool {
     job_type == JobType::Recurring && place == Place::Waiting
 }
 
-/// Applies the overlap policy to a firing, none of whose jobs is stored: `live` is the last job if it has not ended, or has
-/// [left its place](leaves_its_place) in the queue; `queued` is how many wait already.
+/// Whether the last job of a schedule, at this place, blocks the next fire.
+///
+/// It does while it may still run. Canceled, it does if it [left its place](leaves_its_place) in the queue and what it waited for
+/// has not ended, so that an edge to it is open.
+pub const fn holds_up(place: Place, has_open_edge: bool) -> bool {
+    match place {
+        Place::Pending | Place::Running | Place::Waiting | Place::PausedPending => true,
+        Place::Canceled => has_open_edge,
+        // A job that is paused after a failure has ended.
+        Place::PausedFailed | Place::Succeeded | Place::Failed => false,
+    }
+}
+
+/// Applies the overlap policy to a firing, none of whose jobs is stored: `live` is the last job if it
+/// [blocks](holds_up) the next; `queued` is how many wait already.
 pub fn arrange(firing: &Firing, overlap: OverlapPolicy, live: Option<JobId>, queued: usize) -> Arranged {
     let mut arranged = Arranged { skipped: firing.skipped, ..Arranged::default() };
     let mut last = live;
@@ -347,6 +360,21 @@ mod tests {
         assert_ne!(record.job_at(at(60)).id, record.job_at(at(120)).id);
         let paused = RecurringRecord { paused: true, ..record };
         assert_eq!(paused.firing(at(600)), None);
+    }
+
+    #[test]
+    fn a_last_job_blocks_the_next_until_it_has_ended() {
+        let check = |place, expected: [bool; 2]| {
+            assert_eq!([holds_up(place, false), holds_up(place, true)], expected, "{place}");
+        };
+        check(Place::Pending, [true, true]);
+        check(Place::Running, [true, true]);
+        check(Place::Waiting, [true, true]);
+        check(Place::PausedPending, [true, true]);
+        check(Place::PausedFailed, [false, false]);
+        check(Place::Succeeded, [false, false]);
+        check(Place::Failed, [false, false]);
+        check(Place::Canceled, [false, true]);
     }
 
     #[test]

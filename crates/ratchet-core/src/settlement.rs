@@ -43,13 +43,6 @@ impl Settlement {
         Self { fence, change, attempt: None, new_jobs: Vec::new(), maybe_applied: false, ends_permit: false }
     }
 
-    /// Whether this success may be assumed to be written if its job is gone.
-    ///
-    /// A live job is never deleted, so a job that is gone has ended; after a lost reply nothing else is left to tell.
-    pub fn is_written_if_gone(&self) -> bool {
-        self.maybe_applied && matches!(self.change, Change::Succeed { .. })
-    }
-
     /// The same settlement reduced to what cannot fail: no result, fixed error texts, no callbacks.
     ///
     /// For a settlement that the database refuses for good, so that the job still reaches its state.

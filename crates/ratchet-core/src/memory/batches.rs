@@ -28,7 +28,7 @@ impl BatchStore for MemoryStore {
             return Err(StoreError::new(ErrorKind::Conflict, format!("extend batch {id}"), problem));
         }
         let before = tables.jobs.len();
-        let submitted = tables.submit_unit(&SubmitUnit::of(children.to_vec()), now)?;
+        let submitted = tables.submit(&[SubmitUnit::of(children.to_vec())], now).remove(0)?;
         let stored = tables.jobs.len() - before;
         if let Some(batch) = tables.batches.get_mut(&id) {
             batch.counts.total += stored as u64;

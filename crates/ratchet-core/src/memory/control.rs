@@ -3,16 +3,14 @@ use jiff::Timestamp;
 
 use super::batches::Tallies;
 use super::{MemoryStore, Tables};
-use crate::clock::elapsed;
+use crate::control::Replace;
 use crate::error::{ErrorKind, StoreError};
-use crate::flow::{Flow, retry_event, signaled};
 use crate::id::JobId;
-use crate::record::{AttemptRecord, AttemptStatus, JobRecord, Timing};
+use crate::record::JobRecord;
 use crate::recurring::leaves_its_place;
 use crate::spec::NewJob;
-use crate::state::JobState;
 use crate::store::{ControlStore, Replacement, Transitioned};
-use crate::transition::{Event, next};
+use crate::transition::Event;
 
 #[async_trait]
 impl ControlStore for MemoryStore {
@@ -56,11 +54,12 @@ impl ControlStore for MemoryStore {
         if let Some(first) = tables.first_with_idempotency_key(new) {
             return Ok(Replacement::Existing(first));
         }
-        tables.check_replace(old, new)?;
-        let replaced = tables.cancel(old, now, |job| job.superseded_by = Some(new.id))?;
-        tables.insert(new, now)?;
-        let replaced = replaced.expect("it was just found to be cancellable");
-        Ok(Replacement::Replaced(replaced))
+        let before = tables.clone();
+        let replaced = tables.replace(Replace { old, new }, now);
+        if replaced.is_err() {
+            *tables = before;
+        }
+        replaced.map(Replacement::Replaced)
     }
 }
 
@@ -79,28 +78,13 @@ impl Tables {
 
     /// Gives a failed job a new life; after an error the caller puts back what was.
     pub(super) fn retry(&mut self, id: JobId, now: Timestamp) -> Result<Option<Transitioned>, StoreError> {
-        let Some(job) = self.jobs.get(&id).filter(|job| next(job.place(), Event::Retry).is_some()) else {
-            return Ok(None);
-        };
+        let Some(job) = self.jobs.get(&id).filter(|job| job.retried(false).is_some()) else { return Ok(None) };
         if let Some(problem) = self.untold(job) {
             return Err(StoreError::new(ErrorKind::Conflict, format!("retry job {id}"), problem));
         }
-        let waiting = job.waiting();
-        let has_come = waiting.flow.has(Flow::SIGNAL) && self.take_kept(id, now);
-        let flow = if has_come { signaled(waiting).flow } else { waiting.flow };
-        let event = retry_event(flow);
-        let retried = self.control(id, event, |job| {
-            job.attempts = 0;
-            job.crash_count = 0;
-            job.last_error = None;
-            job.result = None;
-            job.timing = None;
-            job.terminated_at = None;
-            job.scheduled_time = now;
-            job.deferred_until = None;
-            job.flow = flow;
-            job.waits_for = u32::from(job.state == JobState::Waiting);
-        })?;
+        let signal_came = job.awaits_signal_when_retried() && self.take_kept(id, now);
+        let Some(reset) = self.jobs.get(&id).and_then(|job| job.retried(signal_came)) else { return Ok(None) };
+        let retried = self.control(id, reset.event, |job| reset.write(job, now))?;
         let Some(mut retried) = retried else { return Ok(None) };
         self.uncount_failure(id)?;
         self.begin_limit(id, now);
@@ -117,7 +101,7 @@ impl Tables {
         let Some((before, job)) = self.transition(id, Event::Cancel)? else { return Ok(None) };
         change(job);
         job.terminated_at = Some(now);
-        let attempt = canceled_attempt(&before, now);
+        let attempt = before.canceled_attempt(now);
         job.timing = attempt.as_ref().map(|attempt| attempt.timing);
         let mut transitioned = Transitioned { from: before.place(), job: job.clone(), followed: Vec::new() };
         if let Some(attempt) = attempt {
@@ -132,46 +116,15 @@ impl Tables {
         Ok(Some(transitioned))
     }
 
-    /// Refuses a replacement before anything has changed.
-    fn check_replace(&self, old: JobId, new: &NewJob) -> Result<(), StoreError> {
-        let doing = || format!("replace job {old}");
-        let Some(job) = self.jobs.get(&old) else {
-            return Err(StoreError::new(ErrorKind::NotFound, doing(), "there is no such job"));
-        };
-        if next(job.place(), Event::Cancel).is_none() {
-            let problem = format!("it is {} and cannot be cancelled any more", job.place());
-            return Err(StoreError::new(ErrorKind::Conflict, doing(), problem));
-        }
-        if self.jobs.contains_key(&new.id) {
-            let problem = format!("the new id {} is taken", new.id);
-            return Err(StoreError::new(ErrorKind::Conflict, doing(), problem));
-        }
-        if let Some(key) = &new.business_key
-            && let Some(holder) = self.business_keys.get(key)
-            && *holder != old
-        {
-            return Err(StoreError::duplicate(doing(), key.clone(), *holder));
-        }
-        Ok(())
+    /// Replaces a job; after an error the caller puts back what was.
+    fn replace(&mut self, replace: Replace<'_>, now: Timestamp) -> Result<Transitioned, StoreError> {
+        let Replace { old, new } = replace;
+        replace.end_old(self.jobs.get(&old).map(JobRecord::place))?;
+        let replaced = self.cancel(old, now, |job| job.superseded_by = Some(new.id))?;
+        let replaced = replaced.expect("it was just found to be cancellable");
+        replace.take_key(new.business_key.as_ref().and_then(|key| self.business_keys.get(key).copied()))?;
+        replace.take_id(!self.jobs.contains_key(&new.id))?;
+        self.write_new(new, now);
+        Ok(replaced)
     }
-}
-
-/// The record of an attempt that is cancelled `now`; `None` if the job was not running.
-fn canceled_attempt(job: &JobRecord, now: Timestamp) -> Option<AttemptRecord> {
-    let (node, picked_at) = (job.picked_by?, job.picked_at?);
-    Some(AttemptRecord {
-        job_id: job.id,
-        version: job.version,
-        attempt: job.attempts + 1,
-        node,
-        status: AttemptStatus::Canceled,
-        timing: Timing {
-            started_at: picked_at,
-            ended_at: now,
-            duration: elapsed(picked_at, now),
-            queue_wait: elapsed(job.due(), picked_at),
-        },
-        error_class: None,
-        error: None,
-    })
 }

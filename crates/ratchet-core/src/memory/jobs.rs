@@ -1,22 +1,22 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{MemoryStore, Tables, to_micros};
-use crate::clock::later;
-use crate::error::{ErrorKind, StoreError};
+use super::{MemoryStore, Tables};
+use crate::control::DeleteTies;
+use crate::error::StoreError;
 use crate::id::JobId;
 use crate::name::{BusinessKey, IdempotencyKey};
 use crate::record::JobRecord;
 use crate::signal::SignalRecord;
-use crate::spec::{Due, NewJob, StartState};
-use crate::state::JobState;
-use crate::store::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
+use crate::spec::NewJob;
+use crate::store::{JobStore, SubmitOutcome, SubmitUnit};
+use crate::submit::{AcceptedUnit, KeyReservations};
 
 #[async_trait]
 impl JobStore for MemoryStore {
     async fn submit(&self, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
         let (mut tables, now) = self.open();
-        Ok(units.iter().map(|unit| tables.submit_unit(unit, now)).collect())
+        Ok(tables.submit(units, now))
     }
 
     async fn find(&self, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
@@ -40,21 +40,14 @@ impl JobStore for MemoryStore {
             tables.forget_log(id);
             return Ok(tables.archive.remove(&id).is_some());
         };
-        if !job.state.is_terminal() {
-            let problem = format!("it is {}; cancel it first", job.state);
-            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
-        }
-        if tables.is_needed(id) {
-            let problem = "a live job waits for it or has its input from it; let that end first";
-            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
-        }
-        if let Some(child) = tables.needed_again_by(id) {
-            let problem = format!("job {child} needs it if it is retried; delete that first");
-            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
-        }
-        if tables.has_children_to_come(id) {
-            let problem = "not all jobs of this batch have ended; cancel it, or let them end";
-            return Err(StoreError::new(ErrorKind::Conflict, format!("delete job {id}"), problem));
+        let ties = DeleteTies {
+            needed_by: tables.needed_by(id),
+            needed_again_by: tables.needed_again_by(id),
+            children: tables.batches.get(&id).map(|batch| batch.counts),
+            ..DeleteTies::none(id, job.place())
+        };
+        if let Some(refusal) = ties.refusal() {
+            return Err(refusal);
         }
         tables.erase(id);
         Ok(true)
@@ -62,6 +55,12 @@ impl JobStore for MemoryStore {
 }
 
 impl Tables {
+    /// A live job that waits for this one or has its input from it.
+    fn needed_by(&self, id: JobId) -> Option<JobId> {
+        let live = |child: &JobId| self.jobs.get(child).is_some_and(|child| !child.state.is_terminal());
+        self.edges.values().filter(|edge| edge.parent == id).map(|edge| edge.child).find(live)
+    }
+
     /// Deletes a job and all that was only about it.
     pub(super) fn erase(&mut self, id: JobId) {
         self.jobs.remove(&id);
@@ -73,52 +72,51 @@ impl Tables {
         self.forget_log(id);
     }
 
-    /// Stores all jobs of a unit, or none.
-    pub(super) fn submit_unit(&mut self, unit: &SubmitUnit, now: Timestamp) -> SubmitOutcome {
-        let SubmitUnit { jobs, edges, batch } = unit;
-        let is_stored = |job: &NewJob| self.jobs.contains_key(&job.id);
-        if let Some(first) = unit.stand_in(is_stored, |job| self.first_with_idempotency_key(job)) {
-            return Ok(vec![Submitted::Existing(first); jobs.len()]);
-        }
-        let mut answers = Vec::with_capacity(jobs.len());
-        let mut stored = Vec::new();
-        let mailbox = self.mailbox.clone();
-        for job in jobs {
-            match self.submit_one(job, now) {
-                Ok(answer) => {
-                    if answer.stored {
-                        stored.push(job);
-                    }
-                    answers.push(answer.submitted);
-                }
-                Err(refused) => {
-                    for job in stored {
-                        self.forget(job);
-                    }
-                    self.mailbox = mailbox;
-                    return Err(refused);
-                }
-            }
+    /// Stores what each unit has that is new, or nothing of it.
+    pub(super) fn submit(&mut self, units: &[SubmitUnit], now: Timestamp) -> Vec<SubmitOutcome> {
+        let mut taken = self.reservations(units.iter().flat_map(|unit| &unit.jobs));
+        units.iter().map(|unit| taken.decide_unit(unit).and_then(|unit| self.write_unit(unit, now))).collect()
+    }
+
+    fn write_unit(&mut self, unit: AcceptedUnit<'_>, now: Timestamp) -> SubmitOutcome {
+        let AcceptedUnit { submitted, jobs, edges, batch } = unit;
+        for job in &jobs {
+            self.write_new(job, now);
         }
         for edge in edges {
             self.edges.entry((edge.parent, edge.child)).or_insert_with(|| edge.clone());
         }
-        if let Some(batch) = batch.as_ref().filter(|batch| stored.iter().any(|job| job.id == batch.id)) {
-            self.store_batch(batch, &stored, now)?;
+        if let Some(batch) = batch {
+            self.store_batch(batch, &jobs, now)?;
         }
-        Ok(answers)
+        Ok(submitted)
     }
 
-    fn submit_one(&mut self, job: &NewJob, now: Timestamp) -> Result<Answer, StoreError> {
-        if self.jobs.contains_key(&job.id) {
-            // Submitted again after a lost reply.
-            return Ok(Answer { submitted: Submitted::Created(job.id), stored: false });
+    /// Stores a job that follows from something else, unless it is stored already.
+    pub(super) fn insert(&mut self, job: &NewJob, now: Timestamp) -> Result<(), StoreError> {
+        for job in self.reservations([job]).decide_following([job])? {
+            self.write_new(job, now);
         }
-        if let Some(first) = self.first_with_idempotency_key(job) {
-            return Ok(Answer { submitted: Submitted::Existing(first), stored: false });
+        Ok(())
+    }
+
+    /// Reads which ids and keys of these jobs are taken.
+    fn reservations<'a>(&self, jobs: impl IntoIterator<Item = &'a NewJob>) -> KeyReservations {
+        let mut taken = KeyReservations::default();
+        for job in jobs {
+            if self.jobs.contains_key(&job.id) {
+                taken.add_id(job.id);
+            }
+            if let (Some(key), Some(owner)) = (&job.idempotency_key, self.first_with_idempotency_key(job)) {
+                taken.add_idempotency_key(key.as_str(), owner);
+            }
+            if let Some(key) = &job.business_key
+                && let Some(holder) = self.business_keys.get(key)
+            {
+                taken.add_business_key(key.as_str(), *holder);
+            }
         }
-        self.insert(job, now)?;
-        Ok(Answer { submitted: Submitted::Created(job.id), stored: true })
+        taken
     }
 
     /// The job that was first submitted with this job's idempotency key.
@@ -126,70 +124,21 @@ impl Tables {
         job.idempotency_key.as_ref().and_then(|key| self.idempotency_keys.get(key).copied())
     }
 
-    /// Writes a new job and its keys; refused if another job holds the business key.
-    pub(super) fn insert(&mut self, job: &NewJob, now: Timestamp) -> Result<(), StoreError> {
+    /// Writes a new job and its keys, which are free.
+    pub(super) fn write_new(&mut self, job: &NewJob, now: Timestamp) {
         if let Some(key) = &job.business_key {
-            if let Some(holder) = self.business_keys.get(key) {
-                return Err(StoreError::duplicate("submit a job", key.clone(), *holder));
-            }
             self.business_keys.insert(key.clone(), job.id);
         }
         if let Some(key) = &job.idempotency_key {
             self.idempotency_keys.insert(key.clone(), job.id);
         }
-        self.jobs.insert(job.id, record(job, now));
+        self.jobs.insert(job.id, job.clone().into_record(now));
         if let Some(wait) = &job.signal {
             self.signals.insert(job.id, SignalRecord::new(job.id, wait));
             if self.take_kept(job.id, now) {
-                self.jobs.insert(job.id, record(&job.already_signaled(), now));
+                self.jobs.insert(job.id, job.already_signaled().into_record(now));
             }
             self.begin_limit(job.id, now);
         }
-        Ok(())
-    }
-
-    /// Takes back what [`insert`](Self::insert) wrote.
-    fn forget(&mut self, job: &NewJob) {
-        self.jobs.remove(&job.id);
-        self.signals.remove(&job.id);
-        if let Some(key) = &job.business_key {
-            self.business_keys.remove(key);
-        }
-        if let Some(key) = &job.idempotency_key {
-            self.idempotency_keys.remove(key);
-        }
-    }
-}
-
-struct Answer {
-    submitted: Submitted,
-    /// Whether this very submit wrote it.
-    stored: bool,
-}
-
-fn record(job: &NewJob, now: Timestamp) -> JobRecord {
-    let state = match job.start {
-        StartState::Ready => JobState::Pending,
-        StartState::Waiting => JobState::Waiting,
-    };
-    let (scheduled_time, release_delay) = match (job.start, job.due) {
-        // The delay begins with the release.
-        (StartState::Waiting, Due::After(delay)) => (now, Some(delay).filter(|delay| !delay.is_zero())),
-        (StartState::Ready, Due::After(delay)) => (later(now, delay), None),
-        (_, Due::At(at)) => (at, None),
-    };
-    JobRecord {
-        business_key: job.business_key.clone(),
-        idempotency_key: job.idempotency_key.clone(),
-        on_success: job.on_success.clone(),
-        on_failure: job.on_failure.clone(),
-        origin: job.origin.clone(),
-        parent: job.parent,
-        workflow: job.workflow,
-        step: job.step.clone(),
-        flow: job.flow,
-        waits_for: job.waits_for,
-        release_delay,
-        ..JobRecord::stored(job.id, job.spec.clone(), job.job_type, state, now, to_micros(scheduled_time))
     }
 }

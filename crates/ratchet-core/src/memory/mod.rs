@@ -32,7 +32,7 @@ use self::resources::Limit;
 use crate::batch::Batch;
 use crate::breaker_order::BreakerOrder;
 use crate::claim::Fence;
-use crate::clock::{Clock, ManualClock, later};
+use crate::clock::{Clock, ManualClock, later, to_micros};
 use crate::error::StoreError;
 use crate::flow::Edge;
 use crate::id::{JobId, NodeId};
@@ -202,9 +202,4 @@ impl Tables {
     fn is_alive(&self, node: NodeId) -> bool {
         self.nodes.get(&node).is_some_and(|node| node.dead_at.is_none())
     }
-}
-
-/// Cut to the precision in which times are stored.
-fn to_micros(at: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(at.as_microsecond()).expect("a time cut to microseconds is within the same range")
 }

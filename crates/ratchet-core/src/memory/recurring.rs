@@ -9,7 +9,9 @@ use crate::error::StoreError;
 use crate::flow::{Edge, EdgeState, Flow};
 use crate::id::JobId;
 use crate::page::{JobCursor, Page};
-use crate::recurring::{ArchiveReason, Firing, History, NewRecurring, RecurringFilter, RecurringRecord, arrange};
+use crate::recurring::{
+    ArchiveReason, Firing, History, NewRecurring, RecurringFilter, RecurringRecord, arrange, holds_up,
+};
 use crate::store::{Declared, Fired, RecurringStore};
 
 #[async_trait]
@@ -175,9 +177,8 @@ impl Tables {
         Ok(Fired::Done { jobs: stored, skipped: arranged.skipped })
     }
 
-    /// Whether a schedule's last job has not ended, or has left its place in the queue to those behind it.
     fn holds_up(&self, id: JobId) -> bool {
-        let live = self.jobs.get(&id).is_some_and(|job| job.place().holds_business_key());
-        live || self.edges.values().any(|edge| edge.child == id && edge.state == EdgeState::Open)
+        let has_open_edge = || self.edges.values().any(|edge| edge.child == id && edge.state == EdgeState::Open);
+        self.jobs.get(&id).is_some_and(|job| holds_up(job.place(), has_open_edge()))
     }
 }

@@ -12,7 +12,8 @@ use crate::error::{ErrorKind, StoreError};
 use crate::id::JobId;
 use crate::outcome::ErrorReport;
 use crate::record::JobRecord;
-use crate::settlement::{ALERT_QUIET, Change, Settled, Settlement, error_hash};
+use crate::settle::{LiveRow, Recorded, RowChange, check};
+use crate::settlement::{ALERT_QUIET, Settled, Settlement, error_hash};
 use crate::state::JobState;
 use crate::store::{Turn, TurnStore};
 use crate::transition::Event;
@@ -28,10 +29,7 @@ impl TurnStore for MemoryStore {
             let problem = format!("node {} is not registered or was declared dead", request.node);
             return Err(StoreError::new(ErrorKind::Conflict, "claim jobs", problem));
         }
-        if settlements.iter().flat_map(|settlement| &settlement.new_jobs).any(|job| job.business_key.is_some()) {
-            let problem = "a job that follows from a settlement cannot take a business key";
-            return Err(StoreError::new(ErrorKind::Invalid, "settle jobs", problem));
-        }
+        check(settlements)?;
         let mut settled = Vec::with_capacity(settlements.len());
         let mut followed = Vec::new();
         let mut tallies = Tallies::new();
@@ -67,64 +65,49 @@ impl TurnStore for MemoryStore {
 
 impl Tables {
     fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> Result<Settled, StoreError> {
-        let fence = settlement.fence;
-        let matches = self.jobs.get(&fence.job_id).is_some_and(|job| {
-            job.state == JobState::Running && job.version == fence.version && job.picked_by == Some(fence.node)
-        });
-        if !matches {
-            let gone = settlement.is_written_if_gone() && !self.jobs.contains_key(&fence.job_id);
-            let already = gone || settlement.maybe_applied && self.has_recorded(settlement);
+        let id = settlement.fence.job_id;
+        let row = self.jobs.get(&id).map(LiveRow::from);
+        let Some(applied) = row.and_then(|row| settlement.apply(&row)) else {
+            let already = match row {
+                None => settlement.is_told_by_absence() || self.has_recorded(settlement),
+                Some(_) => self.has_recorded(settlement),
+            };
             return Ok(if already { Settled::AlreadyApplied } else { Settled::Conflict });
-        }
-        let Some((before, job)) = self.transition(fence.job_id, settlement.change.event())? else {
-            return Ok(Settled::Conflict);
         };
-        let timing = settlement.attempt.as_ref().map(|attempt| attempt.timing);
-        job.crash_count = settlement.change.crash_count(before.crash_count);
-        match &settlement.change {
-            Change::Succeed { attempts, result } => {
-                job.attempts = *attempts;
-                job.result.clone_from(result);
+        let Some((_, job)) = self.transition(id, settlement.change.event())? else { return Ok(Settled::Conflict) };
+        job.crash_count = applied.crash_count;
+        job.attempts = applied.attempts.unwrap_or(job.attempts);
+        if let Some(error) = applied.error {
+            job.last_error = Some(error.to_owned());
+        }
+        match applied.change {
+            RowChange::End { result, timing, alert } => {
+                job.result = result.cloned();
                 job.timing = timing;
                 job.terminated_at = Some(now);
+                if let Some(error) = alert {
+                    self.alert(id, error, now);
+                }
             }
-            Change::Reschedule { delay, attempts, error } => {
-                job.attempts = *attempts;
-                job.last_error = Some(error.text().to_owned());
-                job.scheduled_time = to_micros(later(now, *delay));
+            RowChange::Requeue { due_in, deferred_for } => {
+                let from_now = |delay| to_micros(later(now, delay));
+                job.scheduled_time = due_in.map_or(job.scheduled_time, from_now);
+                job.deferred_until = deferred_for.map(from_now);
             }
-            Change::Defer { delay } => {
-                job.deferred_until = (!delay.is_zero()).then(|| to_micros(later(now, *delay)));
-            }
-            Change::Fail { attempts, error, reason: _ } => {
-                job.attempts = *attempts;
-                job.last_error = Some(error.text().to_owned());
-                job.timing = timing;
-                job.terminated_at = Some(now);
-                self.alert(fence.job_id, error, now);
-            }
-            Change::Rescue { crash_count: _ } => {}
         }
         if let Some(attempt) = &settlement.attempt {
             self.attempts.insert((attempt.job_id, attempt.version), attempt.clone());
         }
         for new_job in &settlement.new_jobs {
-            if !self.jobs.contains_key(&new_job.id) && self.first_with_idempotency_key(new_job).is_none() {
-                self.insert(new_job, now)?;
-            }
+            self.insert(new_job, now)?;
         }
         Ok(Settled::Applied)
     }
 
-    /// Whether this end of this attempt is already written.
-    ///
-    /// An attempt that somebody else ended (cancelled it, found its node dead) has a record too, with another status.
     fn has_recorded(&self, settlement: &Settlement) -> bool {
-        let Fence { job_id, version, node } = settlement.fence;
-        let status = settlement.attempt.as_ref().map(|attempt| attempt.status);
-        self.attempts
-            .get(&(job_id, version))
-            .is_some_and(|recorded| recorded.node == node && Some(recorded.status) == status)
+        let Fence { job_id, version, .. } = settlement.fence;
+        let recorded = self.attempts.get(&(job_id, version)).map(Recorded::from);
+        recorded.is_some_and(|recorded| settlement.is_recorded_by(&recorded))
     }
 
     pub(super) fn alert(&mut self, job_id: JobId, error: &ErrorReport, now: Timestamp) {

@@ -82,18 +82,6 @@ impl SubmitUnit {
         Ok(self)
     }
 
-    /// The earlier job that stands for the whole unit, if one does: the key of any job of a workflow, and of the job that
-    /// stands for a batch, counts for all. A unit that is stored already is none of that: it was submitted again.
-    pub fn stand_in(
-        &self,
-        is_stored: impl Fn(&NewJob) -> bool,
-        first_with_key: impl Fn(&NewJob) -> Option<JobId>,
-    ) -> Option<JobId> {
-        let counts = |job: &&NewJob| self.is_one_thing() || self.batch.as_ref().is_some_and(|batch| batch.id == job.id);
-        let mut counting = self.jobs.iter().filter(counts);
-        if counting.clone().any(is_stored) { None } else { counting.find_map(first_with_key) }
-    }
-
     /// How many of these jobs are children of the batch.
     pub fn count_children<'a>(batch: JobId, jobs: impl IntoIterator<Item = &'a NewJob>) -> u64 {
         let is_child = |job: &&NewJob| job.parent == Some(batch) && job.flow.has(Flow::BATCH_CHILD);

@@ -10,7 +10,6 @@ use ratchet_core::dead_letter::{HeldKey, has_failed};
 use ratchet_core::limits::check_retry_count;
 use ratchet_core::page::{JobCursor, JobFilter, ListCursor, PAGE_LIMIT_MAX, Page};
 use ratchet_core::store::{DeadLetterStore, LETTER_PAGES_MAX, RetriedAll};
-use ratchet_core::transition::{self, Event};
 use ratchet_core::{
     BusinessKey, DeadLetter, DeadLetterFilter, ErrorKind, Flow, JobId, JobRecord, JobState, Kind, QueueName,
     StoreError, Tag,
@@ -283,9 +282,8 @@ const QUEUE_ALL_AGAIN: Stmt = Stmt::shared(
 async fn retry_plain(conn: &mut dyn Conn, jobs: &[JobRecord]) -> Result<(), StoreError> {
     let mut again = Vec::with_capacity(jobs.len());
     for job in jobs {
-        if let Some(to) = transition::next(job.place(), Event::Retry) {
-            again.push((job, to.state()));
-        }
+        // No letter here awaits a signal.
+        again.extend(job.retried(false).map(|retried| (job, retried)));
     }
     let keys: Vec<(&BusinessKey, JobId)> =
         again.iter().filter_map(|(job, _)| Some((job.business_key.as_ref()?, job.id))).collect();
@@ -293,17 +291,17 @@ async fn retry_plain(conn: &mut dyn Conn, jobs: &[JobRecord]) -> Result<(), Stor
     let ids: Vec<JobId> = again.iter().map(|(job, _)| job.id).collect();
     conn.run_in(&BEGIN_ALL_AGAIN, &[], &ids).await?;
     let now = database_time(conn).await?;
-    conn.run_each(&QUEUE_ALL_AGAIN, &again, |(job, state), values| {
+    conn.run_each(&QUEUE_ALL_AGAIN, &again, |(job, retried), values| {
         values.extend([
             job.id.into(),
-            (*state).into(),
+            retried.place.state().into(),
             job.spec.queue.as_str().into(),
             job.spec.kind.as_str().into(),
             Value::count(job.spec.priority.level()),
             now.into(),
             Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
             Value::count(job.version + 1),
-            Value::count(job.flow.at_rest().bits()),
+            Value::count(retried.flow.bits()),
             now.into(),
             submit::resource_of(&job.spec),
         ]);

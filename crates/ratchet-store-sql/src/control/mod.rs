@@ -4,15 +4,12 @@ mod control_store;
 pub(crate) mod delete;
 pub(crate) mod dead_letters;
 
-use ratchet_core::flow::{End, Waiting, retry_event};
-use ratchet_core::record::Timing;
+use ratchet_core::control::{DeleteTies, REPLACING, Replace, Retried};
+use ratchet_core::flow::{End, Waiting};
 use ratchet_core::recurring::leaves_its_place;
 use ratchet_core::store::{Replacement, Transitioned};
 use ratchet_core::transition::{self, Place};
-use ratchet_core::{
-    AttemptRecord, AttemptStatus, ErrorKind, Event, Flow, Followed, JobId, JobRecord, JobState, NewJob, StoreError,
-    Timestamp, clock,
-};
+use ratchet_core::{ErrorKind, Event, Flow, Followed, JobId, JobRecord, JobState, NewJob, StoreError, Timestamp};
 
 use crate::cluster::database_time;
 use crate::flow::batch_counts::{self, Tallies};
@@ -63,7 +60,7 @@ pub(crate) async fn pause(conn: &mut dyn Conn, id: JobId) -> Result<Option<Trans
     if step.from.state().is_terminal() {
         // The cold row keeps its end, so that a resume finds it as it was; only its state goes.
         conn.run(&REOPEN, vec![id.into()]).await?;
-        queue_again(conn, &step, Some(step.job.scheduled_time)).await?;
+        queue_again(conn, &step.job, &QueuedAgain::as_it_was(&step)).await?;
     } else {
         step.write(conn).await?;
     }
@@ -84,18 +81,16 @@ pub(crate) async fn resume(conn: &mut dyn Conn, id: JobId) -> Result<Option<Tran
 
 /// Gives a failed job a new life.
 pub(crate) async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-    let Some(mut step) = Step::of(conn, id, Event::Retry).await? else { return Ok(None) };
+    let Some(step) = Step::of(conn, id, Event::Retry).await? else { return Ok(None) };
     if let Some(problem) = untold(conn, [&step.job]).await?.remove(&id) {
         return Err(StoreError::new(ErrorKind::Conflict, "retrying a job", problem));
     }
-    if step.job.flow.has(Flow::SIGNAL) {
-        // It must not run without: it waits again, unless its signal has come meanwhile.
+    let mut signal_came = false;
+    if step.job.awaits_signal_when_retried() {
         let waiting = Waiting { waits_for: 1, flow: step.job.flow };
-        if let Some(left) = waits::begin_again(conn, &[(id, waiting)]).await?.get(&id) {
-            step.job.flow = left.flow;
-        }
-        step.to = transition::next(step.from, retry_event(step.job.flow)).unwrap_or(step.to);
+        signal_came = waits::begin_again(conn, &[(id, waiting)]).await?.contains_key(&id);
     }
+    let Some(retried) = step.job.retried(signal_came) else { return Ok(None) };
     if let Some(key) = &step.job.business_key
         && !submit::take_business_key(conn, key.as_str(), id).await?
     {
@@ -103,11 +98,8 @@ pub(crate) async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Trans
         return Err(StoreError::duplicate("retrying a job", key.clone(), holder));
     }
     conn.run(&BEGIN_AGAIN, vec![id.into()]).await?;
-    step.job.attempts = 0;
-    step.job.crash_count = 0;
-    step.job.last_error = None;
-    queue_again(conn, &step, None).await?;
-    if step.to.state() == JobState::Waiting {
+    queue_again(conn, &step.job, &QueuedAgain::retried(retried)).await?;
+    if retried.waits_for > 0 {
         waits::begin_limits(conn, &[id]).await?;
     }
     let followed = revive(conn, &step.job).await?;
@@ -129,56 +121,50 @@ pub(crate) async fn release(conn: &mut dyn Conn, id: JobId) -> Result<Option<Tra
 
 /// Cancels `old` and stores `new`. After an error the caller rolls back.
 pub(crate) async fn replace(conn: &mut dyn Conn, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
-    const DOING: &str = "replacing a job";
     if let Some(key) = &new.idempotency_key
         && let Some(owner) = find_by_idempotency_key(conn, key).await?
     {
         return Ok(Replacement::Existing(owner));
     }
     batches::lock_first(conn, old).await?;
-    let Some(step) = Step::of(conn, old, Event::Cancel).await? else {
-        return Err(match find_one(conn, old).await? {
-            None => StoreError::new(ErrorKind::NotFound, DOING, format!("there is no job {old}")),
-            Some(job) => {
-                let problem = format!("job {old} is {} and cannot be cancelled any more", job.place());
-                StoreError::new(ErrorKind::Conflict, DOING, problem)
-            }
-        });
-    };
+    let replace = Replace { old, new };
+    lock(conn, old).await?;
+    let job = find_one(conn, old).await?;
+    let to = replace.end_old(job.as_ref().map(JobRecord::place))?;
+    let Some(job) = job else { return Err(gone(old)) };
+    let step = Step { from: job.place(), job, to };
     let followed = end(conn, &step).await?;
     conn.run(&SUPERSEDE, vec![new.id.into(), old.into()]).await?;
-    if let Some(key) = &new.business_key
-        && let Some(holder) = find_by_business_key(conn, key).await?
-    {
-        return Err(StoreError::duplicate(DOING, key.clone(), holder));
+    if let Some(key) = &new.business_key {
+        replace.take_key(find_by_business_key(conn, key).await?)?;
     }
-    if !submit::insert(conn, &[new], &[], &[]).await? {
-        let problem = format!("a job with the id {} is already stored", new.id);
-        return Err(StoreError::new(ErrorKind::Conflict, DOING, problem));
-    }
+    replace.take_id(submit::insert(conn, &[new], &[], &[]).await?)?;
     match step.done(conn, followed).await? {
         Some(transitioned) => Ok(Replacement::Replaced(transitioned)),
-        None => Err(StoreError::new(ErrorKind::Conflict, DOING, format!("job {old} is gone"))),
+        None => Err(gone(old)),
     }
+}
+
+fn gone(id: JobId) -> StoreError {
+    StoreError::new(ErrorKind::Conflict, REPLACING, format!("job {id} is gone"))
 }
 
 /// Deletes a terminal job with its tags, attempts, alerts and log; `false` if there is none.
 pub(crate) async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
     lock(conn, id).await?;
     let Some(job) = find_one(conn, id).await? else { return Ok(false) };
-    if !job.state.is_terminal() {
-        let problem = format!("job {id} is {}; cancel it first, or let it end", job.place());
-        return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
+    let mut ties = DeleteTies::none(id, job.place());
+    if ties.refusal().is_none() {
+        ties.needed_by = edges::needed_by(conn, id).await?;
     }
-    if let Some(child) = edges::needed_by(conn, id).await? {
-        let problem = format!("job {child} is live and waits for it or has its input from it; let that end first");
-        return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
+    if ties.refusal().is_none() && !job.flow.is_none() {
+        ties.needed_again_by = edges::needed_again_by(conn, id).await?;
     }
-    if !job.flow.is_none()
-        && let Some(child) = edges::needed_again_by(conn, id).await?
-    {
-        let problem = format!("job {child} needs it if it is retried; delete that first");
-        return Err(StoreError::new(ErrorKind::Conflict, "deleting a job", problem));
+    if ties.refusal().is_none() && job.flow.has(Flow::BATCH) {
+        ties.children = batches::find(conn, &[id]).await?.first().map(|batch| batch.counts);
+    }
+    if let Some(refusal) = ties.refusal() {
+        return Err(refusal);
     }
     let tags: Vec<&str> = job.spec.tags.iter().map(ratchet_core::Tag::as_str).collect();
     conn.run_in(&DELETE_TAGS, &[id.into()], &tags).await?;
@@ -255,7 +241,7 @@ impl Step {
 async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreError> {
     let job = &step.job;
     let now = database_time(conn).await?;
-    let attempt = cancelled_attempt(job, now);
+    let attempt = job.canceled_attempt(now);
     if let Some(attempt) = &attempt {
         record_attempts(conn, &[attempt]).await?;
     }
@@ -288,26 +274,6 @@ async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreErr
     Ok(followed)
 }
 
-/// The record of an attempt that is cancelled `now`; `None` if the job was not running.
-pub(crate) fn cancelled_attempt(job: &JobRecord, now: Timestamp) -> Option<AttemptRecord> {
-    let (node, started_at) = (job.picked_by?, job.picked_at?);
-    Some(AttemptRecord {
-        job_id: job.id,
-        version: job.version,
-        attempt: job.attempts.saturating_add(1),
-        node,
-        status: AttemptStatus::Canceled,
-        timing: Timing {
-            started_at,
-            ended_at: now,
-            duration: clock::elapsed(started_at, now),
-            queue_wait: clock::elapsed(job.due(), started_at),
-        },
-        error_class: None,
-        error: None,
-    })
-}
-
 const MOVE: Stmt = Stmt::shared(
     "pausing or resuming a job",
     "UPDATE scheduler_job_queue SET status = ?, paused_from_status = ?, version = version + 1, updated_at = /*now*/ \
@@ -337,24 +303,54 @@ const QUEUE_AGAIN: Stmt = Stmt::shared(
      VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, ?, ?, /*now*/)",
 );
 
-async fn queue_again(conn: &mut dyn Conn, step: &Step, due: Option<Timestamp>) -> Result<(), StoreError> {
-    let job = &step.job;
+/// What the hot row of a job holds that comes back to the queue.
+struct QueuedAgain<'a> {
+    place: Place,
+    /// When it is due; now if there is no time.
+    due: Option<Timestamp>,
+    attempts: u32,
+    crash_count: u32,
+    last_error: Option<&'a str>,
+    flow: Flow,
+    waits_for: u32,
+}
+
+impl<'a> QueuedAgain<'a> {
+    fn as_it_was(step: &'a Step) -> Self {
+        let job = &step.job;
+        Self {
+            place: step.to,
+            due: Some(job.scheduled_time),
+            attempts: job.attempts,
+            crash_count: job.crash_count,
+            last_error: job.last_error.as_deref(),
+            flow: job.flow.at_rest(),
+            waits_for: 0,
+        }
+    }
+
+    const fn retried(retried: Retried) -> Self {
+        let Retried { event: _, place, attempts, crash_count, flow, waits_for } = retried;
+        Self { place, due: None, attempts, crash_count, last_error: None, flow, waits_for }
+    }
+}
+
+async fn queue_again(conn: &mut dyn Conn, job: &JobRecord, again: &QueuedAgain<'_>) -> Result<(), StoreError> {
     let values = vec![
         job.id.into(),
-        step.to.state().into(),
-        Value::opt_text(step.to.paused_from().map(JobState::as_str)),
+        again.place.state().into(),
+        Value::opt_text(again.place.paused_from().map(JobState::as_str)),
         job.spec.queue.as_str().into(),
         job.spec.kind.as_str().into(),
         Value::count(job.spec.priority.level()),
-        Value::opt_time(due),
+        Value::opt_time(again.due),
         Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
         Value::count(job.version + 1),
-        Value::count(job.attempts),
-        Value::count(job.crash_count),
-        Value::opt_text(job.last_error.as_deref()),
-        Value::count(job.flow.at_rest().bits()),
-        // For its signal: what else it waited for does not hold up a retry.
-        Value::count(u8::from(step.to.state() == JobState::Waiting)),
+        Value::count(again.attempts),
+        Value::count(again.crash_count),
+        Value::opt_text(again.last_error),
+        Value::count(again.flow.bits()),
+        Value::count(again.waits_for),
         submit::resource_of(&job.spec),
     ];
     conn.run(&QUEUE_AGAIN, values).await?;

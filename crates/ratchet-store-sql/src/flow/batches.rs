@@ -288,12 +288,8 @@ const CLOSE_CANCELED_BATCHES: Stmt = Stmt::shared(
      WHERE batch_id /*any*/",
 );
 
-/// Deletes the row of a batch with the job that stands for it; refused while not all its children have ended.
+/// Deletes the row of a batch with the job that stands for it.
 pub(crate) async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {
-    if find(conn, &[id]).await?.iter().any(|batch| batch.counts.done() < batch.counts.total) {
-        let problem = format!("not all jobs of batch {id} have ended; cancel it, or let them end");
-        return Err(StoreError::new(ErrorKind::Conflict, DELETE_BATCH.doing(), problem));
-    }
     conn.run(&DELETE_BATCH, vec![id.into()]).await?;
     Ok(())
 }

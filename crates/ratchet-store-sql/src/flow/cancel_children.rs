@@ -7,7 +7,6 @@ use ratchet_core::{
 };
 
 use crate::cluster::database_time;
-use crate::control::cancelled_attempt;
 use crate::flow::batch_counts::{self, Tallies};
 use crate::flow::follow::{blame, follow};
 use crate::job_row::find;
@@ -71,14 +70,14 @@ pub(crate) async fn cancel_children(
 
 async fn cancel(conn: &mut dyn Conn, batch: JobId, jobs: &[&JobRecord]) -> Result<Vec<Followed>, StoreError> {
     let now = database_time(conn).await?;
-    let attempts: Vec<AttemptRecord> = jobs.iter().filter_map(|job| cancelled_attempt(job, now)).collect();
+    let attempts: Vec<AttemptRecord> = jobs.iter().filter_map(|job| job.canceled_attempt(now)).collect();
     let attempts: Vec<&AttemptRecord> = attempts.iter().collect();
     record_attempts(conn, &attempts).await?;
     let mut tallies = Tallies::new();
     let mut finished = Vec::with_capacity(jobs.len());
     let mut followed = Vec::with_capacity(jobs.len());
     for job in jobs {
-        let timing = cancelled_attempt(job, now).map(|attempt| attempt.timing);
+        let timing = job.canceled_attempt(now).map(|attempt| attempt.timing);
         tallies.entry(batch).or_default().add(JobState::Canceled, timing.map(|timing| timing.duration));
         finished.push(Finished {
             id: job.id,

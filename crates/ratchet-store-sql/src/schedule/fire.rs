@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ratchet_core::recurring::{Firing, RecurringRecord, arrange};
+use ratchet_core::recurring::{Firing, RecurringRecord, arrange, holds_up};
 use ratchet_core::schedule::OverlapPolicy;
 use ratchet_core::store::Fired;
+use ratchet_core::transition::Place;
 use ratchet_core::{Edge, Flow, JobId, NewJob, StoreError};
 
 use crate::cluster::database_time;
@@ -71,32 +72,40 @@ pub(crate) async fn fire(conn: &mut dyn Conn, firings: &[Firing]) -> Result<Vec<
     Ok(fired)
 }
 
-// Who is paused after a failure has ended.
 const LIVE_JOBS: Stmt = Stmt::shared(
     "locking the last jobs of schedules",
-    "SELECT job_id FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ \
-     AND COALESCE(paused_from_status, '') <> /*state:failed*/ ORDER BY job_id /*for_update*/",
+    "SELECT job_id, status, paused_from_status FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ \
+     ORDER BY job_id /*for_update*/",
 );
 
+// Only of a canceled job it matters whether an edge to it is open.
 const CANCELED_JOBS: Stmt = Stmt::shared(
     "locking the last jobs of schedules that were cancelled",
     "SELECT job_id FROM scheduler_job /*by_id*/ WHERE job_id /*any*/ AND terminal_status = /*state:canceled*/ \
      AND workflow_id IS NOT NULL ORDER BY job_id /*for_update*/",
 );
 
-/// Which of these jobs have not ended, or have left their place in the queue to those behind them; locked, so that none of
-/// them ends, or is passed by the end of the one before, before an edge from it is stored.
+/// Which of these jobs block the next fire; locked, so that none of them ends, or is passed by the end of the one before,
+/// before an edge from it is stored.
 async fn holding_up(conn: &mut dyn Conn, mut ids: Vec<JobId>) -> Result<HashSet<JobId>, StoreError> {
     ids.sort_unstable();
     ids.dedup();
-    let mut found = job_ids(&conn.rows_in(&LIVE_JOBS, &[], &ids).await?)?;
-    ids.retain(|id| !found.contains(id));
-    let canceled: Vec<JobId> = job_ids(&conn.rows_in(&CANCELED_JOBS, &[], &ids).await?)?.into_iter().collect();
-    found.extend(edges::still_open(conn, &canceled).await?);
-    Ok(found)
+    let mut places = Vec::with_capacity(ids.len());
+    for row in &conn.rows_in(&LIVE_JOBS, &[], &ids).await? {
+        let mut fields = row.fields();
+        let id = fields.job_id("job_id")?;
+        let place = Place::of(fields.state("status")?, fields.opt_state("paused_from_status")?);
+        places.extend(place.map(|place| (id, place)));
+        ids.retain(|other| *other != id);
+    }
+    let canceled = job_ids(&conn.rows_in(&CANCELED_JOBS, &[], &ids).await?)?;
+    places.extend(canceled.iter().map(|id| (*id, Place::Canceled)));
+    let open = edges::still_open(conn, &canceled).await?;
+    let blocks = |(id, place): &(JobId, Place)| holds_up(*place, open.contains(id));
+    Ok(places.into_iter().filter(blocks).map(|(id, _)| id).collect())
 }
 
-fn job_ids(rows: &[Row]) -> Result<HashSet<JobId>, StoreError> {
+fn job_ids(rows: &[Row]) -> Result<Vec<JobId>, StoreError> {
     rows.iter().map(|row| row.fields().job_id("job_id")).collect()
 }
 

@@ -9,11 +9,12 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use ratchet_core::flow::End;
 use ratchet_core::record::Timing;
+use ratchet_core::settle::{Applied, LiveRow, Recorded, RowChange, check};
 use ratchet_core::settlement::{ALERT_QUIET, error_hash};
-use ratchet_core::transition::{self, Place};
+use ratchet_core::transition::Place;
 use ratchet_core::{
-    AttemptRecord, Change, ErrorKind, Fence, Flow, Followed, JobId, JobState, JsonText, NewJob, NodeId, Settled,
-    Settlement, StoreError,
+    AttemptRecord, AttemptStatus, Fence, Flow, Followed, JobId, JobState, JsonText, NewJob, Settled, Settlement,
+    StoreError,
 };
 
 use crate::control::delete;
@@ -38,10 +39,7 @@ pub async fn settle(
     if settlements.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    if settlements.iter().flat_map(|settlement| &settlement.new_jobs).any(|job| job.business_key.is_some()) {
-        let problem = "a job that follows from a settlement cannot take a business key";
-        return Err(StoreError::new(ErrorKind::Invalid, "settling jobs", problem));
-    }
+    check(settlements)?;
     let mut settled = vec![Settled::Conflict; settlements.len()];
     let mut tallies = Tallies::new();
     let mut counted = Vec::new();
@@ -88,10 +86,10 @@ async fn settle_one_by_one(
     for index in which {
         let settlement = &settlements[*index];
         let id = settlement.fence.job_id;
-        let to = rows.get(&id).and_then(|row| row.place_after(settlement));
+        let applied = rows.get(&id).and_then(|row| settlement.apply(&row.live));
         // A row that was taken is gone, so that a second settlement of the same attempt finds none.
-        if let (Some(to), Some(row)) = (to, to.and_then(|_| rows.remove(&id))) {
-            accepted.push(Accepted { settlement, row, to });
+        if let (Some(applied), Some(row)) = (applied, applied.and_then(|_| rows.remove(&id))) {
+            accepted.push(Accepted { settlement, row, applied });
             settled[*index] = Settled::Applied;
         }
     }
@@ -99,57 +97,88 @@ async fn settle_one_by_one(
         return Ok(Vec::new());
     }
     accepted.sort_unstable_by_key(|accepted| accepted.settlement.fence.job_id);
-    for Accepted { settlement, row, to } in &accepted {
-        if let Some(batch) = row.batch.filter(|_| to.state().is_terminal()) {
-            let ran_for = settlement.attempt.as_ref().map(|attempt| attempt.timing.duration);
-            tallies.entry(batch).or_default().add(to.state(), ran_for);
+    for Accepted { row, applied, .. } in &accepted {
+        if let (Some(batch), RowChange::End { timing, .. }) = (row.batch, applied.change) {
+            tallies.entry(batch).or_default().add(applied.place.state(), timing.map(|timing| timing.duration));
         }
     }
     apply(conn, &accepted).await
 }
 
-/// A settlement whose fence matches, the row as it stands, and where it goes.
+/// A settlement that applies, the row as it stands, and what is written to it.
 struct Accepted<'a> {
     settlement: &'a Settlement,
     row: HotRow,
-    to: Place,
+    applied: Applied<'a>,
 }
 
 async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<Vec<Followed>, StoreError> {
-    let (ended, living): (Vec<&Accepted<'_>>, Vec<&Accepted<'_>>) =
-        accepted.iter().partition(|accepted| accepted.to.state().is_terminal());
-    let finished: Vec<Finished<'_>> = ended.iter().map(|accepted| Finished::of(accepted)).collect();
+    let mut ended = Vec::new();
+    let mut requeued = Vec::new();
+    for one in accepted {
+        match one.applied.change {
+            RowChange::End { result, timing, alert } => ended.push((one, result, timing, alert)),
+            RowChange::Requeue { due_in, deferred_for } => requeued.push((one, due_in, deferred_for)),
+        }
+    }
+    let finished = ended.iter().map(|(one, result, timing, _)| one.finished(*result, *timing));
+    let finished: Vec<Finished<'_>> = finished.collect();
     finish(conn, &finished).await?;
-    conn.run_each(&GO_BACK, &living, |accepted, values| bind_go_back(accepted, values)).await?;
+    conn.run_each(&GO_BACK, &requeued, |(one, due_in, deferred_for), values| {
+        let Applied { attempts, crash_count, error, .. } = one.applied;
+        values.extend([
+            one.settlement.fence.job_id.into(),
+            Value::Int(due_in.map(micros)),
+            Value::Int(deferred_for.map(micros)),
+            Value::Int(attempts.map(i64::from)),
+            Value::count(crash_count),
+            Value::from(crash_count > 0),
+            Value::opt_text(error),
+        ]);
+    })
+    .await?;
     let attempts: Vec<&AttemptRecord> = accepted.iter().filter_map(|a| a.settlement.attempt.as_ref()).collect();
     record_attempts(conn, &attempts).await?;
     let alerts: Vec<(JobId, String)> = ended
         .iter()
-        .filter_map(|accepted| match &accepted.settlement.change {
-            Change::Fail { error, .. } => Some((accepted.settlement.fence.job_id, error_hash(error))),
-            _ => None,
-        })
+        .filter_map(|(one, .., alert)| Some((one.settlement.fence.job_id, error_hash((*alert)?))))
         .collect();
     record_alerts(conn, &alerts).await?;
     let new_jobs: Vec<&NewJob> = accepted.iter().flat_map(|accepted| &accepted.settlement.new_jobs).collect();
     if !new_jobs.is_empty() {
         submit::submit_following(conn, &new_jobs).await?;
     }
-    let waited_for = |accepted: &&&Accepted<'_>| accepted.row.flow.has(Flow::DEPENDANTS);
-    let ends: Vec<End<'_>> = ended.iter().filter(waited_for).map(|accepted| end_of(accepted)).collect();
-    let stands_for_many = |accepted: &&&Accepted<'_>| accepted.row.flow.has(Flow::BATCH);
+    let waited_for = ended.iter().filter(|(one, ..)| one.row.flow.has(Flow::DEPENDANTS));
+    let ends: Vec<End<'_>> = waited_for
+        .map(|(one, result, ..)| End {
+            id: one.settlement.fence.job_id,
+            state: one.applied.place.state(),
+            result: *result,
+        })
+        .collect();
+    let stand_for_many = ended.iter().filter(|(one, ..)| one.row.flow.has(Flow::BATCH));
     let batches: Vec<(JobId, JobState)> =
-        ended.iter().filter(stands_for_many).map(|a| (a.settlement.fence.job_id, a.to.state())).collect();
+        stand_for_many.map(|(one, ..)| (one.settlement.fence.job_id, one.applied.place.state())).collect();
     batches::close(conn, &batches).await?;
     if ends.is_empty() { Ok(Vec::new()) } else { follow(conn, &ends).await }
 }
 
-fn end_of<'a>(accepted: &'a Accepted<'_>) -> End<'a> {
-    let result = match &accepted.settlement.change {
-        Change::Succeed { result, .. } => result.as_ref(),
-        _ => None,
-    };
-    End { id: accepted.settlement.fence.job_id, state: accepted.to.state(), result }
+impl Accepted<'_> {
+    fn finished<'a>(&'a self, result: Option<&'a JsonText>, timing: Option<Timing>) -> Finished<'a> {
+        let Self { settlement, row, applied } = self;
+        Finished {
+            id: settlement.fence.job_id,
+            state: applied.place.state(),
+            version: row.live.version + 1,
+            error: applied.error.or(row.last_error.as_deref()),
+            attempts: applied.attempts.unwrap_or(0),
+            crash_count: applied.crash_count,
+            scheduled_time: row.scheduled_time,
+            timing,
+            result,
+            business_key: row.business_key.as_deref(),
+        }
+    }
 }
 
 const _: () = assert!(Flow::BATCH_CHILD.bits() == 16, "the statement below spells the flag");
@@ -164,28 +193,13 @@ const LOCK: Stmt = Stmt::shared(
 
 /// A hot row, as far as settling needs it.
 struct HotRow {
-    state: JobState,
-    version: u64,
-    picked_by: Option<NodeId>,
-    crash_count: u32,
+    live: LiveRow,
     last_error: Option<String>,
     business_key: Option<String>,
     scheduled_time: Timestamp,
     flow: Flow,
     /// The batch that it is a child of.
     batch: Option<JobId>,
-}
-
-impl HotRow {
-    /// Where the settlement takes the job; `None` if it has no right to.
-    fn place_after(&self, settlement: &Settlement) -> Option<Place> {
-        let fence = settlement.fence;
-        if self.version != fence.version || self.picked_by != Some(fence.node) {
-            return None;
-        }
-        // Of a paused job the reason is not read; nothing can be settled from there.
-        transition::next(Place::of(self.state, None)?, settlement.change.event())
-    }
 }
 
 async fn lock(
@@ -199,11 +213,13 @@ async fn lock(
     for row in conn.rows_in(&LOCK, &[], &ids).await? {
         let mut fields = row.fields();
         let id = fields.job_id("job_id")?;
+        let state = fields.state("status")?;
+        let (version, picked_by) = (fields.number("version")?, fields.opt_node_id("picked_by")?);
+        let crash_count = fields.number("crash_count")?;
+        // Of a paused job the reason is not read: nothing can be settled from there.
+        let Some(place) = Place::of(state, None) else { continue };
         let row = HotRow {
-            state: fields.state("status")?,
-            version: fields.number("version")?,
-            picked_by: fields.opt_node_id("picked_by")?,
-            crash_count: fields.number("crash_count")?,
+            live: LiveRow { place, version, picked_by, crash_count },
             last_error: fields.opt_text("last_error")?.map(str::to_owned),
             business_key: fields.opt_text("business_key")?.map(str::to_owned),
             scheduled_time: fields.time("scheduled_time")?,
@@ -220,10 +236,7 @@ const WRITTEN_ATTEMPTS: Stmt = Stmt::shared(
     "SELECT job_id, version, node_id, status FROM scheduler_job_execution WHERE job_id /*any*/",
 );
 
-/// Which of these settlements are already written, as far as their attempt's record tells.
-///
-/// An attempt that somebody else ended (canceled it, found its node dead) has a record too, with another status. A success leaves
-/// none if its job was deleted or archived since.
+/// Which of these settlements are already written: their attempt's record tells, or that the job is gone.
 async fn written_before(
     conn: &mut dyn Conn,
     settlements: &[Settlement],
@@ -234,15 +247,14 @@ async fn written_before(
     for row in conn.rows_in(&WRITTEN_ATTEMPTS, &[], &ids).await? {
         let mut fields = row.fields();
         let (job_id, version) = (fields.job_id("job_id")?, fields.number("version")?);
-        let (node, status) = (fields.node_id("node_id")?, fields.text("status")?);
-        written.extend(which.iter().copied().filter(|index| {
-            let Settlement { fence, attempt, .. } = &settlements[*index];
-            *fence == Fence { job_id, version, node }
-                && attempt.as_ref().is_some_and(|attempt| attempt.status.as_str() == status)
-        }));
+        let fence = Fence { job_id, version, node: fields.node_id("node_id")? };
+        // A status of a newer version was not written by this one.
+        let Some(status) = AttemptStatus::from_name(fields.text("status")?) else { continue };
+        let is_recorded = |index: &usize| settlements[*index].is_recorded_by(&Recorded { fence, status });
+        written.extend(which.iter().copied().filter(is_recorded));
     }
-    let deleting =
-        which.iter().copied().filter(|index| settlements[*index].is_written_if_gone() && !written.contains(index));
+    let told_by_absence = |index: &usize| settlements[*index].is_told_by_absence() && !written.contains(index);
+    let deleting = which.iter().copied().filter(told_by_absence);
     let deleting: HashMap<JobId, usize> = deleting.map(|index| (settlements[index].fence.job_id, index)).collect();
     if !deleting.is_empty() {
         let gone = delete::gone(conn, deleting.keys().copied().collect()).await?;
@@ -265,30 +277,7 @@ pub(crate) struct Finished<'a> {
     pub(crate) business_key: Option<&'a str>,
 }
 
-impl<'a> Finished<'a> {
-    fn of(accepted: &'a Accepted<'_>) -> Self {
-        let Accepted { settlement, row, to } = accepted;
-        let (error, attempts, result) = match &settlement.change {
-            Change::Succeed { attempts, result } => (row.last_error.as_deref(), *attempts, result.as_ref()),
-            Change::Fail { attempts, error, .. } | Change::Reschedule { attempts, error, .. } => {
-                (Some(error.text()), *attempts, None)
-            }
-            Change::Defer { .. } | Change::Rescue { .. } => (row.last_error.as_deref(), 0, None),
-        };
-        Self {
-            id: settlement.fence.job_id,
-            state: to.state(),
-            version: row.version + 1,
-            error,
-            attempts,
-            crash_count: settlement.change.crash_count(row.crash_count),
-            scheduled_time: row.scheduled_time,
-            timing: settlement.attempt.as_ref().map(|attempt| attempt.timing),
-            result,
-            business_key: row.business_key.as_deref(),
-        }
-    }
-
+impl Finished<'_> {
     /// Whether it has to be written alone: MariaDB cuts a text in a UNION at 65,535 bytes.
     fn is_long(&self) -> bool {
         self.result.is_some_and(|result| result.as_str().len() > usize::from(u16::MAX))
@@ -385,28 +374,6 @@ const GO_BACK: Stmt = Stmt::shared(
      q.crash_count = v.crash_count, q.probation = v.probation, q.last_error = COALESCE(v.error, q.last_error), \
      q.picked_by = NULL, q.picked_at = NULL, q.progress = NULL, q.updated_at = /*now*/",
 );
-
-fn bind_go_back(accepted: &Accepted<'_>, values: &mut Vec<Value>) {
-    let change = &accepted.settlement.change;
-    let (due_in, deferred_for, attempts, error) = match change {
-        Change::Reschedule { delay, attempts, error } => {
-            (Some(micros(*delay)), None, Some(*attempts), Some(error.text()))
-        }
-        Change::Defer { delay } => (None, Some(micros(*delay)).filter(|delay| *delay > 0), None, None),
-        // A rescued job keeps its time, which has come: it did nothing to lose its place for.
-        Change::Rescue { .. } | Change::Succeed { .. } | Change::Fail { .. } => (None, None, None, None),
-    };
-    let crash_count = change.crash_count(accepted.row.crash_count);
-    values.extend([
-        accepted.settlement.fence.job_id.into(),
-        Value::Int(due_in),
-        Value::Int(deferred_for),
-        Value::Int(attempts.map(i64::from)),
-        Value::count(crash_count),
-        Value::from(crash_count > 0),
-        Value::opt_text(error),
-    ]);
-}
 
 const RECORD_ATTEMPTS: Stmt = Stmt::shared(
     "recording attempts",

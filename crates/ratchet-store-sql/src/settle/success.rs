@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ratchet_core::batch::BatchCounts;
-use ratchet_core::transition::{self, Place};
+use ratchet_core::settle::{Applied, LiveRow, RowChange};
 use ratchet_core::{AttemptRecord, Change, Flow, JobId, JobState, JsonText, Settlement, StoreError};
 
 use crate::flow::batch_counts::{Counted, Tallies};
@@ -60,28 +60,29 @@ pub(crate) async fn succeed(
     which: &[usize],
     counts: bool,
 ) -> Result<Succeeded, StoreError> {
-    let mut ends: Vec<(&Settlement, &AttemptRecord, JobState)> = Vec::with_capacity(which.len());
+    let mut ends: Vec<(&Settlement, &AttemptRecord, Applied<'_>)> = Vec::with_capacity(which.len());
     for settlement in which.iter().map(|index| &settlements[*index]) {
-        let to = Place::of(JobState::Running, None).and_then(|from| transition::next(from, settlement.change.event()));
-        if let (Some(attempt), Some(to)) = (record(settlement), to) {
-            ends.push((settlement, attempt, to.state()));
+        // The statement looks whether the fence still matches.
+        let applied = settlement.apply(&LiveRow::named_by(settlement.fence));
+        if let (Some(attempt), Some(applied)) = (record(settlement), applied) {
+            ends.push((settlement, attempt, applied));
         }
     }
     // In the order of the keys, so that two who settle some of the same jobs do not wait for each other in a circle.
     ends.sort_unstable_by_key(|(settlement, ..)| settlement.fence.job_id);
     let rows = conn
-        .rows_each(&SUCCEED, &[counts.into()], &ends, |(settlement, attempt, to), values| {
-            let (attempts, result) = match &settlement.change {
-                Change::Succeed { attempts, result } => (*attempts, result.as_ref()),
-                _ => (0, None),
+        .rows_each(&SUCCEED, &[counts.into()], &ends, |(settlement, attempt, applied), values| {
+            let result = match applied.change {
+                RowChange::End { result, .. } => result,
+                RowChange::Requeue { .. } => None,
             };
             values.extend([
                 settlement.fence.job_id.into(),
                 Value::count(settlement.fence.version),
                 settlement.fence.node.into(),
-                (*to).into(),
-                Value::count(attempts),
-                Value::count(settlement.change.crash_count(0)),
+                applied.place.state().into(),
+                Value::count(applied.attempts.unwrap_or(0)),
+                Value::count(applied.crash_count),
                 Value::opt_json(result.map(JsonText::as_str)),
                 Value::count(attempt.attempt),
                 attempt.status.as_str().into(),

@@ -6,20 +6,17 @@ pub(crate) mod plain;
 pub(crate) mod origin;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use ratchet_core::batch::NewBatch;
 use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
-use ratchet_core::{
-    BusinessKey, Due, Edge, ErrorKind, JobId, JobSpec, JobState, NewJob, StartState, StoreError, Timestamp, clock,
-};
+use ratchet_core::submit::DOING;
+use ratchet_core::{BusinessKey, Edge, ErrorKind, JobId, JobSpec, NewJob, StoreError, Timestamp};
 
 use crate::cluster::database_time;
 use crate::flow::batches;
 use crate::flow::edges;
 use crate::job_row::json_of;
 use crate::signal::waits;
-use crate::submit::key_reservations::Taken;
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
 use crate::waist::stmt::Stmt;
@@ -35,8 +32,6 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     INSERT_CHILDREN,
     INSERT_TAGS,
 ];
-
-pub(crate) const DOING: &str = "submitting jobs";
 
 /// Stores all jobs of all units in a few statements, on the assumption that every id and every key is free.
 ///
@@ -79,19 +74,18 @@ pub(crate) async fn submit_and_count(
 ) -> Result<(Vec<SubmitOutcome>, usize), StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
     for look in 1..=LOOKS_MAX {
-        let mut taken = Taken::read(conn, &jobs, look > 1).await?;
+        let mut taken = key_reservations::read(conn, &jobs, look > 1).await?;
         let mut accepted = Vec::new();
         let mut edges: Vec<&Edge> = Vec::new();
         let mut batches: Vec<&NewBatch> = Vec::new();
         let mut outcomes = Vec::with_capacity(units.len());
         for unit in units {
-            let accepted_before = accepted.len();
-            outcomes.push(taken.decide_unit(unit, &mut accepted));
-            if accepted.len() > accepted_before {
-                edges.extend(&unit.edges);
-                let is_new = |batch: &&NewBatch| accepted[accepted_before..].iter().any(|job| job.id == batch.id);
-                batches.extend(unit.batch.as_ref().filter(is_new));
-            }
+            outcomes.push(taken.decide_unit(unit).map(|unit| {
+                accepted.extend(unit.jobs);
+                edges.extend(unit.edges);
+                batches.extend(unit.batch);
+                unit.submitted
+            }));
         }
         if insert_or_undo(conn, &accepted, &edges, &batches).await? {
             return Ok((outcomes, accepted.len()));
@@ -134,11 +128,8 @@ fn too_busy() -> StoreError {
 
 /// Stores jobs that follow from a settlement; those that are already there, by id or idempotency key, are left out.
 pub(crate) async fn submit_following(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<(), StoreError> {
-    let mut taken = Taken::read(conn, jobs, false).await?;
-    let mut accepted = Vec::new();
-    for job in jobs {
-        taken.decide(std::iter::once(*job), &mut accepted)?;
-    }
+    let mut taken = key_reservations::read(conn, jobs, false).await?;
+    let accepted = taken.decide_following(jobs.iter().copied())?;
     // The settlement is rolled back with it, and tried again.
     if insert(conn, &accepted, &[], &[]).await? { Ok(()) } else { Err(too_busy()) }
 }
@@ -314,7 +305,7 @@ impl<'a> ColdRow<'a> {
             Value::Id(job.workflow.map(|id| id.0)),
             Value::opt_text(job.step.as_ref().map(AsRef::as_ref)),
             Value::count(job.flow.bits()),
-            Value::Int(release_delay(job).map(micros)),
+            Value::Int(job.first_row().release_delay.map(micros)),
         ];
         Ok(Self { job, now, optional })
     }
@@ -340,7 +331,7 @@ impl<'a> ColdRow<'a> {
             && origin.is_none()
             && workflow.is_none()
             && job.signal.is_none()
-            && release_delay(job).is_none()
+            && job.first_row().release_delay.is_none()
     }
 
     pub(crate) fn bind_plain(job: &NewJob, values: &mut Vec<Value>) {
@@ -383,40 +374,20 @@ const INSERT_CHILDREN: Stmt = Stmt::only_mysql(
     "INSERT INTO scheduler_job_child (parent_id, job_id) VALUES /*each*/(?, ?)/*end*/",
 );
 
-/// How long after its release a job that waits is due.
-fn release_delay(job: &NewJob) -> Option<Duration> {
-    match (job.start, job.due) {
-        (StartState::Waiting, Due::After(delay)) if !delay.is_zero() => Some(delay),
-        _ => None,
-    }
-}
-
-pub(crate) fn state_at_start(job: &NewJob) -> JobState {
-    match job.start {
-        StartState::Ready => JobState::Pending,
-        StartState::Waiting => JobState::Waiting,
-    }
-}
-
 /// The resource of a job as its hot row holds it: empty if it has none, so that lanes of both sorts are one range of an index.
 pub(crate) fn resource_of(spec: &JobSpec) -> Value {
     spec.resource.as_ref().map_or("", AsRef::as_ref).into()
 }
 
 fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
-    let scheduled_time = match (job.start, job.due) {
-        (_, Due::At(time)) => time,
-        (StartState::Ready, Due::After(delay)) => clock::later(now, delay),
-        // The delay begins with the release.
-        (StartState::Waiting, Due::After(_)) => now,
-    };
+    let row = job.first_row();
     values.extend([
         job.id.into(),
-        state_at_start(job).into(),
+        row.state.into(),
         job.spec.queue.as_str().into(),
         job.spec.kind.as_str().into(),
         Value::count(job.spec.priority.level()),
-        scheduled_time.into(),
+        row.due.time(now).into(),
         Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
         now.into(),
     ]);

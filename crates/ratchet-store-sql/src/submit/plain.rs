@@ -1,9 +1,10 @@
 //! The hot path of a submit: jobs without keys and tags, in one round trip that is its own transaction.
 
 use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
+use ratchet_core::submit::{DOING, FirstRow};
 use ratchet_core::{Due, ErrorKind, JobId, NewJob, StoreError};
 
-use crate::submit::{ColdRow, DOING, all_created, state_at_start};
+use crate::submit::{ColdRow, all_created};
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
 use crate::waist::list::BYTES_MAX;
@@ -50,8 +51,9 @@ pub(crate) async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> R
     } else {
         let bind = |job: &&NewJob, values: &mut Vec<Value>| {
             ColdRow::bind_plain(job, values);
-            values.push(state_at_start(job).into());
-            values.extend(due(job));
+            let row = job.first_row();
+            values.push(row.state.into());
+            values.extend(due(row));
         };
         conn.run_each(&SUBMIT_PLAIN, &jobs, bind).await?;
     }
@@ -59,8 +61,8 @@ pub(crate) async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> R
 }
 
 /// A given time, or a delay from now.
-fn due(job: &NewJob) -> [Value; 2] {
-    match job.due {
+fn due(row: FirstRow) -> [Value; 2] {
+    match row.due {
         Due::At(time) => [Value::Time(Some(time)), Value::Int(None)],
         Due::After(delay) => [Value::Time(None), Value::micros(delay)],
     }
@@ -103,8 +105,9 @@ pub(crate) async fn extend_plain(
     let before = [Value::count(children.len()), id.into()];
     let grown = conn.rows_each(&EXTEND_PLAIN, &before, children, |job, values| {
         ColdRow::bind_plain(job, values);
-        values.push(state_at_start(job).into());
-        values.extend(due(job));
+        let row = job.first_row();
+        values.push(row.state.into());
+        values.extend(due(row));
         values.extend([Value::Id(job.parent.map(|id| id.0)), Value::count(job.flow.bits())]);
     });
     if grown.await?.is_empty() {
@@ -138,14 +141,15 @@ async fn submit_script(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<(), Stor
     let (mut cold, mut hot) = (Vec::new(), Vec::new());
     for job in jobs {
         ColdRow::bind_plain(job, &mut cold);
+        let row = job.first_row();
         hot.extend([
             job.id.into(),
-            state_at_start(job).into(),
+            row.state.into(),
             job.spec.queue.as_str().into(),
             job.spec.kind.as_str().into(),
             Value::count(job.spec.priority.level()),
         ]);
-        hot.extend(due(job));
+        hot.extend(due(row));
     }
     let texts = conn.texts();
     let now = texts.inline(&READ_CLOCK, 1, &[]);
