@@ -866,17 +866,6 @@ WHERE j.job_id IS NULL AND e.child_job_id = ANY ($1);
 DELETE FROM scheduler_workflow_condition
 WHERE (parent_job_id, child_job_id) IN (SELECT * FROM unnest($1::uuid[], $2::uuid[]));
 
--- control::delete: looking for jobs that nothing hangs on
-SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because
-FROM scheduler_job
-WHERE flow = 0 AND workflow_id IS NULL AND job_id = ANY ($1)
-ORDER BY job_id;
-
--- control::delete: keeping a job for who waits for it
-UPDATE scheduler_job
-SET flow = flow | 256
-WHERE job_id = $1 AND terminal_status IS NULL AND flow & 256 = 0;
-
 -- control::delete: looking for jobs that are gone
 SELECT job_id
 FROM scheduler_job
@@ -1111,9 +1100,9 @@ DELETE FROM scheduler_business_key_reservation
 WHERE business_key = $1 AND owner_job_id = $2;
 
 -- schedule::fire: locking the last jobs of schedules
-SELECT job_id
+SELECT job_id, status, paused_from_status
 FROM scheduler_job_queue
-WHERE job_id = ANY ($1) AND COALESCE(paused_from_status, '') <> 'FAILED'
+WHERE job_id = ANY ($1)
 ORDER BY job_id FOR UPDATE;
 
 -- schedule::fire: locking the last jobs of schedules that were cancelled
@@ -1332,9 +1321,9 @@ LIMIT $2;
 
 -- archive: looking for jobs to archive
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because
+SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
 FROM (
-    SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because, i.terminal_status AS lead
+    SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags, i.terminal_status AS lead
     FROM scheduler_job i
     WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
         v))
@@ -1344,7 +1333,7 @@ WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.j
 ORDER BY job_id;
 
 -- archive: looking at jobs to archive
-SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because
+SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
 FROM scheduler_job
 WHERE terminal_status = $1 AND job_id < $2 AND job_id = ANY ($3);
 
@@ -1366,14 +1355,14 @@ FROM scheduler_job_queue
 WHERE job_id = ANY ($1);
 
 -- archive: looking for batches with children to come
-SELECT batch_id AS job_id
+SELECT batch_id, canceling, total_items, completed_items, failed_items, canceled_items, child_execution_us, sealed
 FROM scheduler_batch
-WHERE (canceling = TRUE OR completed_items + failed_items + canceled_items < total_items) AND batch_id = ANY ($1);
+WHERE batch_id = ANY ($1);
 
 -- archive: looking for jobs whose retry brings others back
-SELECT job_id
+SELECT job_id, terminal_status
 FROM scheduler_job
-WHERE (terminal_status IS NULL OR terminal_status = 'FAILED') AND job_id = ANY ($1);
+WHERE job_id = ANY ($1);
 
 -- archive: reading the last attempts of jobs
 SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,

@@ -732,17 +732,6 @@ WHERE j.job_id IS NULL AND e.child_job_id IN (?, ?);
 DELETE FROM scheduler_workflow_condition
 WHERE (parent_job_id, child_job_id) IN (VALUES (?, ?), (?, ?));
 
--- control::delete: looking for jobs that nothing hangs on
-SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because
-FROM scheduler_job
-WHERE flow = 0 AND workflow_id IS NULL AND job_id IN (?, ?)
-ORDER BY job_id;
-
--- control::delete: keeping a job for who waits for it
-UPDATE scheduler_job
-SET flow = flow | 256
-WHERE job_id = ? AND terminal_status IS NULL AND flow & 256 = 0;
-
 -- control::delete: looking for jobs that are gone
 SELECT job_id
 FROM scheduler_job
@@ -969,9 +958,9 @@ DELETE FROM scheduler_business_key_reservation
 WHERE business_key = ? AND owner_job_id = ?;
 
 -- schedule::fire: locking the last jobs of schedules
-SELECT job_id
+SELECT job_id, status, paused_from_status
 FROM scheduler_job_queue
-WHERE job_id IN (?, ?) AND COALESCE(paused_from_status, '') <> 'FAILED'
+WHERE job_id IN (?, ?)
 ORDER BY job_id;
 
 -- schedule::fire: locking the last jobs of schedules that were cancelled
@@ -1192,14 +1181,14 @@ ORDER BY e.workflow_id DESC
 LIMIT ?;
 
 -- archive: looking for jobs to archive
-SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because
+SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
 FROM scheduler_job
 WHERE terminal_status = ? AND job_id < ? AND job_id >= ?
 ORDER BY job_id
 LIMIT ?;
 
 -- archive: looking at jobs to archive
-SELECT job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because
+SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
 FROM scheduler_job
 WHERE terminal_status = ? AND job_id < ? AND job_id IN (?, ?);
 
@@ -1221,14 +1210,14 @@ FROM scheduler_job_queue
 WHERE job_id IN (?, ?);
 
 -- archive: looking for batches with children to come
-SELECT batch_id AS job_id
+SELECT batch_id, canceling, total_items, completed_items, failed_items, canceled_items, child_execution_us, sealed
 FROM scheduler_batch
-WHERE (canceling = 1 OR completed_items + failed_items + canceled_items < total_items) AND batch_id IN (?, ?);
+WHERE batch_id IN (?, ?);
 
 -- archive: looking for jobs whose retry brings others back
-SELECT job_id
+SELECT job_id, terminal_status
 FROM scheduler_job
-WHERE (terminal_status IS NULL OR terminal_status = 'FAILED') AND job_id IN (?, ?);
+WHERE job_id IN (?, ?);
 
 -- archive: reading the last attempts of jobs
 SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,

@@ -241,7 +241,8 @@ pub(crate) fn new_id() -> JobId {
 pub(crate) fn new_id_from(random: u64) -> JobId {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let count = NEXT.fetch_add(1, Ordering::SeqCst);
-    let ms = 1_767_225_600_000 + count / 4_096;
+    // An hour before the clock of a `MemoryStore::manual` begins: no job is created in the future of its store.
+    let ms = 1_767_222_000_000 + count / 4_096;
     let high = (ms << 16) | 0x7000 | (count % 4_096);
     let low = (random & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
     JobId(Uuid::from_u64_pair(high, low))

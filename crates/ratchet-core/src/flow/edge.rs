@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Condition;
@@ -43,6 +45,23 @@ impl Edge {
     }
 }
 
+/// The edges that can be reached from these jobs.
+pub fn below(from: &[JobId], edges: Vec<Edge>) -> Vec<Edge> {
+    let mut of_parent: HashMap<JobId, Vec<Edge>> = HashMap::new();
+    for edge in edges {
+        of_parent.entry(edge.parent).or_default().push(edge);
+    }
+    let mut reached = Vec::new();
+    let mut next = from.to_vec();
+    while let Some(parent) = next.pop() {
+        for edge in of_parent.remove(&parent).into_iter().flatten() {
+            next.push(edge.child);
+            reached.push(edge);
+        }
+    }
+    reached
+}
+
 /// What has become of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -85,4 +104,31 @@ pub enum Join {
     ///
     /// So a job after two exclusive branches runs after the one that was taken.
     Any,
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn what_is_below_jobs_is_reached_once() {
+        const fn id(number: u128) -> JobId {
+            JobId(Uuid::from_u128(number))
+        }
+        let edges: Vec<Edge> = [(1, 2), (1, 3), (2, 4), (3, 4), (4, 5), (8, 9), (6, 1)]
+            .map(|(parent, child)| Edge::new(id(0), id(parent), id(child), Condition::Success))
+            .into();
+        let check = |from: &[u128], expected: &[(u128, u128)]| {
+            let from: Vec<JobId> = from.iter().copied().map(id).collect();
+            let mut found: Vec<_> = below(&from, edges.clone()).iter().map(|edge| (edge.parent, edge.child)).collect();
+            found.sort_unstable();
+            let expected: Vec<_> = expected.iter().map(|(parent, child)| (id(*parent), id(*child))).collect();
+            assert_eq!(found, expected, "from {from:?}");
+        };
+        check(&[1], &[(1, 2), (1, 3), (2, 4), (3, 4), (4, 5)]);
+        check(&[3, 8], &[(3, 4), (4, 5), (8, 9)]);
+        check(&[5], &[]);
+    }
 }

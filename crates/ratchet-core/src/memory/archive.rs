@@ -5,14 +5,18 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{MemoryStore, Tables};
-use crate::clock::{earlier, elapsed};
+use crate::batch::Batch;
+use crate::clock::elapsed;
 use crate::error::StoreError;
-use crate::flow::Flow;
 use crate::id::JobId;
 use crate::record::{AttemptRecord, JobRecord};
-use crate::retention::ARCHIVED_ATTEMPTS_MAX;
+use crate::retention::{ARCHIVED_ATTEMPTS_MAX, EndedJob, TieQuestions, Ties, may_go};
 use crate::signal::SignalRecord;
 use crate::store::{ArchiveRequest, ArchiveStore, Archived, Removal};
+
+fn ended(job: &JobRecord) -> EndedJob {
+    EndedJob { id: job.id, flow: job.flow, parent: job.parent, canceled_because: job.canceled_because }
+}
 
 /// A job in the archive.
 #[derive(Debug, Clone)]
@@ -26,9 +30,10 @@ pub(super) struct ArchivedJob {
 impl ArchiveStore for MemoryStore {
     async fn archive(&self, request: &ArchiveRequest) -> Result<Archived, StoreError> {
         let (mut tables, now) = self.open();
-        let below = JobId::floor(earlier(now, request.age));
+        let cutoff = request.cutoff(now);
+        let below = JobId::floor(cutoff);
         let after = |id: JobId| request.after.is_none_or(|after| id > after);
-        let mut looked_at: Vec<JobId> = tables
+        let mut read: Vec<JobId> = tables
             .jobs
             .values()
             .filter(|job| job.state == request.state && job.state.is_terminal())
@@ -36,24 +41,23 @@ impl ArchiveStore for MemoryStore {
             .filter(|id| *id < below && request.only.as_ref().map_or_else(|| after(*id), |only| only.contains(id)))
             .collect();
         if request.only.is_none() {
-            looked_at.truncate(request.limit);
+            read.truncate(request.limit);
         }
-        let old = |job: &JobRecord| job.terminated_at.is_some_and(|at| elapsed(at, now) >= request.age);
-        let go: Vec<JobId> =
-            looked_at.iter().copied().filter(|id| tables.jobs.get(id).is_some_and(old) && tables.may_go(*id)).collect();
+        let old: Vec<EndedJob> = read
+            .iter()
+            .filter_map(|id| tables.jobs.get(id))
+            .filter(|job| job.terminated_at.is_some_and(|at| at <= cutoff))
+            .map(ended)
+            .collect();
+        let ties = tables.ties(TieQuestions::about(old.iter().copied()));
+        let gone: BTreeSet<JobId> = old.iter().filter(|job| may_go(job, &ties)).map(|job| job.id).collect();
         let removal = |job: &JobRecord| request.removal.of_job(job.flow, job.workflow);
         let (deleted, moved): (Vec<JobId>, Vec<JobId>) =
-            go.iter().partition(|id| tables.jobs.get(id).is_some_and(|job| removal(job) == Removal::Delete));
+            gone.iter().partition(|id| tables.jobs.get(id).is_some_and(|job| removal(job) == Removal::Delete));
         deleted.iter().for_each(|id| tables.erase(*id));
         moved.iter().for_each(|id| tables.move_to_archive(*id, now));
-        let gone: BTreeSet<JobId> = go.iter().copied().collect();
         tables.forget_edges(&gone);
-        let (moved, deleted) = (moved.len() as u64, deleted.len() as u64);
-        if request.only.is_some() {
-            return Ok(Archived { moved, deleted, last: request.after, more: false });
-        }
-        let last = looked_at.last().copied().or(request.after);
-        Ok(Archived { moved, deleted, last, more: looked_at.len() == request.limit && request.limit > 0 })
+        Ok(request.answer(&read, moved.len() as u64, deleted.len() as u64))
     }
 
     async fn purge_archive(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
@@ -83,15 +87,18 @@ impl ArchiveStore for MemoryStore {
 }
 
 impl Tables {
-    /// Whether nothing that is live hangs on an ended job, and nothing can bring it back.
-    fn may_go(&self, id: JobId) -> bool {
-        let Some(job) = self.jobs.get(&id) else { return false };
-        let parent = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD));
-        let parent_lives = parent.and_then(|parent| self.jobs.get(&parent)).is_some_and(|job| !job.state.is_terminal());
-        let canceling = self.batches.get(&id).is_some_and(|batch| batch.canceling);
-        // The retry of what had cancelled it brings it back.
-        let may_come_back = job.canceled_because.is_some_and(|cause| self.may_be_retried(cause));
-        !(self.is_needed(id) || parent_lives || canceling || may_come_back || self.has_children_to_come(id))
+    /// The answers to the questions that ended jobs ask before they go.
+    fn ties(&self, questions: TieQuestions) -> Ties {
+        let those = |asked: Vec<JobId>, is: &dyn Fn(&JobId) -> bool| asked.into_iter().filter(|id| is(id)).collect();
+        let has_children = |batch: &Batch| batch.counts.has_children_to_come(batch.canceling);
+        Ties {
+            needed: those(questions.needed, &|id| self.is_needed(*id)),
+            open_batches: those(questions.open_batches, &|id| self.batches.get(id).is_some_and(has_children)),
+            live_parents: those(questions.live_parents, &|id| {
+                self.jobs.get(id).is_some_and(|parent| !parent.state.is_terminal())
+            }),
+            revivers: those(questions.revivers, &|id| self.may_be_retried(*id)),
+        }
     }
 
     fn move_to_archive(&mut self, id: JobId, now: Timestamp) {

@@ -1,12 +1,10 @@
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{MemoryStore, Tables};
-use crate::batch::{Batch, NewBatch, Tally};
+use crate::batch::{Batch, CountPlan, CountedBatch, NewBatch, batch_of};
 use crate::error::{ErrorKind, StoreError};
-use crate::flow::Flow;
+use crate::flow::{Flow, Release};
 use crate::id::JobId;
 use crate::page::{JobCursor, Page, check_limit};
 use crate::record::JobRecord;
@@ -14,7 +12,6 @@ use crate::settlement::{Followed, FollowedBy};
 use crate::spec::NewJob;
 use crate::state::JobState;
 use crate::store::{BatchStore, CanceledChildren, SubmitUnit, Submitted};
-use crate::transition::Event;
 
 #[async_trait]
 impl BatchStore for MemoryStore {
@@ -39,15 +36,14 @@ impl BatchStore for MemoryStore {
     async fn seal_batch(&self, id: JobId) -> Result<Vec<Followed>, StoreError> {
         let (mut tables, now) = self.open();
         let batch = tables.batches.get_mut(&id).ok_or_else(|| unknown("seal", id))?;
-        if batch.counts.sealed {
+        let mut counted = CountedBatch::of(batch);
+        let sealed = counted.seal();
+        if !sealed.map_err(|problem| StoreError::new(ErrorKind::Conflict, format!("seal batch {id}"), problem))? {
             return Ok(Vec::new());
         }
-        if batch.completed_at.is_some() {
-            return Err(StoreError::new(ErrorKind::Conflict, format!("seal batch {id}"), "it was cancelled"));
-        }
-        batch.counts.sealed = true;
+        batch.counts = counted.counts;
         batch.updated_at = now;
-        tables.after_counting(id, now)
+        tables.after_counting(&[counted], now)
     }
 
     async fn find_batches(&self, ids: &[JobId]) -> Result<Vec<Batch>, StoreError> {
@@ -104,73 +100,76 @@ fn unknown(verb: &str, id: JobId) -> StoreError {
     StoreError::new(ErrorKind::NotFound, format!("{verb} batch {id}"), "there is no such batch")
 }
 
-/// Ends of children, by their batch.
-pub(super) type Tallies = BTreeMap<JobId, Tally>;
+pub(super) use crate::batch::Tallies;
 
 impl Tables {
     /// Stores the row of a batch whose job was just stored.
     pub(super) fn store_batch(&mut self, new: &NewBatch, stored: &[&NewJob], now: Timestamp) -> Result<(), StoreError> {
         let total = SubmitUnit::count_children(new.id, stored.iter().copied());
-        self.batches.insert(new.id, Batch::stored(new, total, now));
-        self.after_counting(new.id, now).map(|_| ())
+        let batch = Batch::stored(new, total, now);
+        let counted = CountedBatch::of(&batch);
+        self.batches.insert(new.id, batch);
+        self.after_counting(&[counted], now).map(|_| ())
     }
 
     /// Notes the end of a job for its batch, or of a batch.
     pub(super) fn note_end(&mut self, id: JobId, tallies: &mut Tallies, now: Timestamp) {
         let Some(job) = self.jobs.get(&id).filter(|job| job.state.is_terminal()) else { return };
-        if let Some(batch) = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD)) {
+        if let Some(batch) = batch_of(job.flow, job.parent) {
             tallies.entry(batch).or_default().add(job.state, job.timing.map(|timing| timing.duration));
         }
-        if job.flow.has(Flow::BATCH)
-            && let Some(batch) = self.batches.get_mut(&id)
-        {
+        if job.flow.has(Flow::BATCH) {
+            self.close_batch(id, job.state, now);
+        }
+    }
+
+    /// Notes that the job that stands for a batch has ended; if it was canceled its children are to be, too.
+    pub(super) fn close_batch(&mut self, id: JobId, state: JobState, now: Timestamp) {
+        if let Some(batch) = self.batches.get_mut(&id) {
             batch.completed_at.get_or_insert(now);
-            batch.canceling |= job.state == JobState::Canceled;
+            batch.canceling |= state == JobState::Canceled;
         }
     }
 
     /// Counts ends of children, and does what follows.
     pub(super) fn count(&mut self, tallies: &Tallies, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
-        let mut followed = Vec::new();
+        let mut all = Vec::with_capacity(tallies.len());
         for (id, tally) in tallies {
-            if let Some(batch) = self.batches.get_mut(id) {
-                batch.counts.add(tally);
-                batch.updated_at = now;
-                followed.append(&mut self.after_counting(*id, now)?);
+            let Some(batch) = self.batches.get_mut(id) else { continue };
+            let mut counted = CountedBatch::of(batch);
+            counted.count(tally);
+            batch.counts = counted.counts;
+            batch.updated_at = now;
+            all.push(counted);
+        }
+        self.after_counting(&all, now)
+    }
+
+    /// Submits the jobs that report thresholds, and releases the jobs that stand for batches that are complete.
+    fn after_counting(&mut self, counted: &[CountedBatch], now: Timestamp) -> Result<Vec<Followed>, StoreError> {
+        let plan = CountPlan::after(counted);
+        for (id, threshold) in plan.thresholds {
+            let Some(batch) = self.batches.get_mut(&id) else { continue };
+            batch.next_progress = Some(threshold.next);
+            let report = batch.progress_job(threshold.reached);
+            if let Some(job) = report.filter(|job| !self.jobs.contains_key(&job.id)) {
+                self.insert(&job, now)?;
             }
+        }
+        let mut followed = Vec::new();
+        for id in plan.complete {
+            let Some(parent) = self.jobs.get(&id) else { continue };
+            let release = Release::new(id, parent.flow, parent.release_delay);
+            followed.extend(self.release(release, now)?.map(|parent| Followed::of(parent, FollowedBy::Released)));
         }
         Ok(followed)
     }
 
-    /// Tells of a threshold that was passed, and releases the job that stands for a batch that is complete.
-    fn after_counting(&mut self, id: JobId, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
-        let Some(batch) = self.batches.get_mut(&id) else { return Ok(Vec::new()) };
-        let mut told = None;
-        if let (Some(hook), Some(next)) = (&batch.hook, batch.next_progress)
-            && let Some(threshold) = hook.every.passed(next, &batch.counts)
-        {
-            batch.next_progress = Some(threshold + hook.every.step());
-            told = batch.progress_job(threshold);
-        }
-        let complete = batch.counts.is_complete();
-        if let Some(job) = told.filter(|job| !self.jobs.contains_key(&job.id)) {
-            self.insert(&job, now)?;
-        }
-        if !complete {
-            return Ok(Vec::new());
-        }
-        let Some((_, parent)) = self.transition(id, Event::Release)? else { return Ok(Vec::new()) };
-        parent.waits_for = 0;
-        parent.due_at_release(now);
-        Ok(vec![Followed::of(parent, FollowedBy::Released)])
-    }
-
     /// Takes the failure of a child back that is retried.
     pub(super) fn uncount_failure(&mut self, child: JobId) -> Result<(), StoreError> {
-        let Some(job) = self.jobs.get(&child).filter(|job| job.flow.has(Flow::BATCH_CHILD)) else { return Ok(()) };
-        let batch = job.parent.and_then(|batch| self.batches.get_mut(&batch));
-        match batch {
-            Some(batch) if batch.completed_at.is_none() && !batch.counts.is_complete() => {
+        let Some(batch) = self.jobs.get(&child).and_then(|job| batch_of(job.flow, job.parent)) else { return Ok(()) };
+        match self.batches.get_mut(&batch) {
+            Some(batch) if !CountedBatch::of(batch).is_over() => {
                 batch.counts.failed = batch.counts.failed.saturating_sub(1);
                 Ok(())
             }
@@ -179,11 +178,6 @@ impl Tables {
                 Err(StoreError::new(ErrorKind::Conflict, format!("retry job {child}"), problem))
             }
         }
-    }
-
-    /// Whether children of the batch that this job stands for are still to end.
-    pub(super) fn has_children_to_come(&self, id: JobId) -> bool {
-        self.batches.get(&id).is_some_and(|batch| batch.counts.done() < batch.counts.total)
     }
 
     fn batch(&self, id: JobId) -> Option<Batch> {

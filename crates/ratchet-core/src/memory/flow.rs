@@ -2,18 +2,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::batches::Tallies;
 use super::{Tables, to_micros};
+use crate::batch::batch_of;
 use crate::claim::Input;
 use crate::clock::later;
 use crate::decide::failure_callback;
 use crate::error::StoreError;
 use crate::flow::{
-    Condition, Edge, EdgeState, End, Fate, Flow, Stood, Waiting, follow, limit_begins, revive, unbegun, untold,
+    Condition, Dependent, Edge, EdgeState, End, Flow, FlowPlan, Release, Stood, UnrunEnd, Waiting, follow, revive,
+    unbegun, untold,
 };
 use crate::id::JobId;
 use crate::outcome::ErrorReport;
 use crate::record::JobRecord;
+use crate::retention::brings_back;
 use crate::settlement::{Followed, FollowedBy};
 use crate::state::JobState;
 use crate::transition::Event;
@@ -31,56 +33,57 @@ impl Tables {
         let over: BTreeSet<JobId> = edges.iter().map(|edge| edge.child).filter(|child| !live(child)).collect();
         let end = End { id, state, result: result.as_ref() };
         let done = follow(&[end], &edges, &self.waiting(&edges), &over);
-        for (parent, child, state) in done.edges {
+        let plan = done.plan(|child| self.jobs.get(&child).map(dependent));
+        self.carry_out(plan, now)
+    }
+
+    /// Writes what follows from ends.
+    fn carry_out(&mut self, plan: FlowPlan, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
+        for (parent, child, state) in plan.edges {
             if let Some(edge) = self.edges.get_mut(&(parent, child)) {
                 edge.state = state;
             }
         }
-        let mut followed = Vec::new();
-        let mut tallies = Tallies::new();
-        for (child, fate) in done.fates {
-            followed.extend(self.apply_fate(child, fate, now)?);
-            self.note_end(child, &mut tallies, now);
+        for (id, left) in plan.still {
+            if let Some(job) = self.jobs.get_mut(&id) {
+                (job.waits_for, job.flow) = (left.waits_for, left.flow);
+            }
         }
-        followed.append(&mut self.count(&tallies, now)?);
+        for id in plan.awaiting {
+            self.begin_limit(id, now);
+        }
+        for release in plan.released {
+            self.release(release, now)?;
+        }
+        for end in plan.ended {
+            self.end_unrun(&end, now)?;
+        }
+        for (id, state) in plan.closed {
+            self.close_batch(id, state, now);
+        }
+        let followed = |(id, what)| self.jobs.get(&id).map(|job| Followed::of(job, what));
+        let mut followed: Vec<Followed> = plan.followed.into_iter().filter_map(followed).collect();
+        followed.append(&mut self.count(&plan.tallies, now)?);
         Ok(followed)
     }
 
-    fn apply_fate(&mut self, id: JobId, fate: Fate, now: Timestamp) -> Result<Option<Followed>, StoreError> {
-        let (event, what) = match fate {
-            Fate::Waits(left) => {
-                let Some(job) = self.jobs.get_mut(&id) else { return Ok(None) };
-                (job.waits_for, job.flow) = (left.waits_for, left.flow);
-                let reached = limit_begins(left).then(|| Followed::of(job, FollowedBy::Awaiting));
-                self.begin_limit(id, now);
-                return Ok(reached);
-            }
-            Fate::Released => (Event::Release, FollowedBy::Released),
-            Fate::Canceled { because } => (Event::Cancel, FollowedBy::Canceled { because }),
-            Fate::Failed { error } => (Event::Expire, FollowedBy::Failed { error }),
-        };
-        let Some((_, job)) = self.transition(id, event)? else { return Ok(None) };
+    /// Lets a job that waits become claimable; `None` if it does not wait.
+    pub(super) fn release(&mut self, release: Release, now: Timestamp) -> Result<Option<&JobRecord>, StoreError> {
+        let Some((_, job)) = self.transition(release.id, Event::Release)? else { return Ok(None) };
+        job.flow = release.flow;
+        job.waits_for = 0;
+        job.due_at_release(now);
+        Ok(Some(job))
+    }
+
+    fn end_unrun(&mut self, end: &UnrunEnd, now: Timestamp) -> Result<(), StoreError> {
+        let Some((_, job)) = self.transition(end.id, end.event())? else { return Ok(()) };
         job.flow = job.flow.at_rest();
-        match &what {
-            FollowedBy::Released => {
-                job.waits_for = 0;
-                job.due_at_release(now);
-            }
-            FollowedBy::Canceled { because } => {
-                job.canceled_because = Some(*because);
-                job.terminated_at = Some(now);
-            }
-            FollowedBy::Failed { error } => {
-                job.last_error = Some(error.clone());
-                job.terminated_at = Some(now);
-            }
-            FollowedBy::Awaiting | FollowedBy::Signaled | FollowedBy::Revived => {}
-        }
-        let followed = Followed::of(job, what);
-        if let FollowedBy::Failed { error } = &followed.what {
-            self.failed_unrun(id, &ErrorReport::new("Condition", error), now)?;
-        }
-        Ok(Some(followed))
+        job.terminated_at = Some(now);
+        job.canceled_because = end.canceled_because;
+        let Some(error) = &end.error else { return Ok(()) };
+        job.last_error = Some(error.text().to_owned());
+        self.failed_unrun(end.id, error, now)
     }
 
     /// What follows from a failure without a run: the alert and the callback.
@@ -194,7 +197,8 @@ impl Tables {
 
     /// Whether a job is there and has failed, or is live again and may.
     pub(super) fn may_be_retried(&self, id: JobId) -> bool {
-        self.jobs.get(&id).is_some_and(|job| job.state == JobState::Failed || !job.state.is_terminal())
+        let ended = |job: &JobRecord| Some(job.state).filter(|state| state.is_terminal());
+        self.jobs.get(&id).is_some_and(|job| brings_back(ended(job)))
     }
 
     /// Whether a live job waits for this one or has its input from it.
@@ -212,6 +216,11 @@ impl Tables {
     fn edges_of(&self, workflow: Option<JobId>) -> Vec<Edge> {
         self.edges.values().filter(|edge| Some(edge.workflow) == workflow).cloned().collect()
     }
+}
+
+fn dependent(job: &JobRecord) -> Dependent {
+    let batch = batch_of(job.flow, job.parent);
+    Dependent { waiting: job.waiting(), release_delay: job.release_delay, batch }
 }
 
 impl JobRecord {

@@ -7,7 +7,7 @@ use super::batches::Tallies;
 use super::{MemoryStore, Tables, to_micros};
 use crate::clock::later;
 use crate::error::StoreError;
-use crate::flow::{Flow, limit_begins, signaled};
+use crate::flow::{Flow, Release, limit_begins, signaled};
 use crate::id::JobId;
 use crate::name::SignalKey;
 use crate::page::check_limit;
@@ -102,10 +102,8 @@ impl Tables {
         if left.waits_for > 0 {
             return Ok(Some(Followed::of(job, FollowedBy::Signaled)));
         }
-        let Some((_, job)) = self.transition(id, Event::Release)? else { return Ok(None) };
-        job.flow = job.flow.at_rest();
-        job.due_at_release(now);
-        Ok(Some(Followed::of(job, FollowedBy::Released)))
+        let release = Release::new(id, left.flow, job.release_delay);
+        Ok(self.release(release, now)?.map(|job| Followed::of(job, FollowedBy::Released)))
     }
 
     /// Keeps a signal for a job to come, if it is to be kept and none is kept already.

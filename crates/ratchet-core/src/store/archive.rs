@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
+use crate::clock::earlier;
 use crate::error::StoreError;
 use crate::flow::Flow;
 use crate::id::JobId;
@@ -48,6 +50,22 @@ pub struct ArchiveRequest {
     pub only: Option<Vec<JobId>>,
 }
 
+impl ArchiveRequest {
+    /// Returns the time by which a job has to have ended to be old enough to go.
+    pub fn cutoff(&self, now: Timestamp) -> Timestamp {
+        earlier(now, self.age)
+    }
+
+    /// Returns the answer to this request, where the next call goes on: `read` are the jobs that were read, in their order.
+    pub fn answer(&self, read: &[JobId], moved: u64, deleted: u64) -> Archived {
+        if self.only.is_some() {
+            return Archived { moved, deleted, last: self.after, more: false };
+        }
+        let more = read.len() == self.limit && self.limit > 0;
+        Archived { moved, deleted, last: read.last().copied().or(self.after), more }
+    }
+}
+
 /// What happens to an ended job that may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Removal {
@@ -79,4 +97,31 @@ pub struct Archived {
     pub last: Option<JobId>,
     /// Whether more jobs can be examined now.
     pub more: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_next_call_goes_on_after_what_was_read() {
+        const fn id(number: u128) -> JobId {
+            JobId(Uuid::from_u128(number))
+        }
+        let check = |limit, only: Option<u128>, read: &[u128], last: u128, more: bool| {
+            let only = only.map(|one| vec![id(one)]);
+            let (state, removal) = (JobState::Failed, Removal::Archive);
+            let request = ArchiveRequest { removal, state, age: Duration::ZERO, after: Some(id(1)), limit, only };
+            let read: Vec<JobId> = read.iter().copied().map(id).collect();
+            let expected = Archived { moved: 1, deleted: 2, last: Some(id(last)), more };
+            assert_eq!(request.answer(&read, 1, 2), expected, "{limit} {read:?}");
+        };
+        check(3, None, &[5, 6], 6, false);
+        check(2, None, &[5, 6], 6, true);
+        check(2, None, &[], 1, false);
+        check(0, None, &[], 1, false);
+        check(1, Some(5), &[5], 1, false);
+    }
 }

@@ -8,12 +8,13 @@ pub(crate) mod purge;
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
-use ratchet_core::retention::ARCHIVED_ATTEMPTS_MAX;
+use ratchet_core::retention::{ARCHIVED_ATTEMPTS_MAX, TieQuestions, Ties, brings_back, may_go};
 use ratchet_core::store::{ArchiveRequest, Archived, Removal};
-use ratchet_core::{AttemptRecord, Flow, JobId, StoreError, clock};
+use ratchet_core::{AttemptRecord, JobId, StoreError};
 
 use crate::cluster::database_time;
 use crate::control::delete::{self, EndedRow, ended_row};
+use crate::flow::batches::{self, counts_of};
 use crate::job_log;
 use crate::job_row::json_of;
 use crate::list::ended_index::{asked, entries, meant};
@@ -24,7 +25,7 @@ use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] =
-    &[CANDIDATES, NAMED, HOLD, NEEDED, LIVE_PARENTS, OPEN_BATCHES, MAY_BE_RETRIED, LAST_ATTEMPTS, COPY, TAG_ARCHIVED];
+    &[CANDIDATES, NAMED, HOLD, NEEDED, LIVE_PARENTS, OPEN_BATCHES, CAUSES, LAST_ATTEMPTS, COPY, TAG_ARCHIVED];
 
 /// Moves some ended jobs to the archive.
 ///
@@ -35,24 +36,22 @@ pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Ar
         return Ok(Archived { last: request.after, ..Archived::default() });
     }
     let now = database_time(conn).await?;
-    let cutoff = clock::earlier(now, request.age);
+    let cutoff = request.cutoff(now);
     let looked_at = candidates(conn, request, cutoff).await?;
-    let in_order = request.only.is_none();
-    let last = looked_at.last().map(|job| job.id).filter(|_| in_order).or(request.after);
-    let more = in_order && looked_at.len() == request.limit;
+    let read: Vec<JobId> = looked_at.iter().map(|row| row.job.id).collect();
     let old = looked_at.into_iter().filter(|job| job.terminated_at.is_some_and(|at| at <= cutoff)).collect();
     let go = free_to_go(conn, old, request, cutoff).await?;
-    let removal = |job: &&EndedRow| request.removal.of_job(job.flow, job.workflow);
-    let deleted: Vec<JobId> = go.iter().filter(|job| removal(job) == Removal::Delete).map(|job| job.id).collect();
+    let removal = |row: &&EndedRow| request.removal.of_job(row.job.flow, row.workflow);
+    let deleted: Vec<JobId> = go.iter().filter(|row| removal(row) == Removal::Delete).map(|row| row.job.id).collect();
     if deleted.len() < go.len() {
-        let kept: Vec<&EndedRow> = go.iter().filter(|job| removal(job) == Removal::Archive).collect();
+        let kept: Vec<&EndedRow> = go.iter().filter(|row| removal(row) == Removal::Archive).collect();
         copy(conn, &kept, now).await?;
     }
     if !go.is_empty() {
         delete::leave(conn, &go).await?;
         job_log::delete_all(conn, &deleted).await?;
     }
-    Ok(Archived { moved: (go.len() - deleted.len()) as u64, deleted: deleted.len() as u64, last, more })
+    Ok(request.answer(&read, (go.len() - deleted.len()) as u64, deleted.len() as u64))
 }
 
 // Ids tell when jobs were made, so the index that lists ended jobs finds the old ones too.
@@ -125,14 +124,16 @@ const LIVE_PARENTS: Stmt =
 
 const OPEN_BATCHES: Stmt = Stmt::shared(
     "looking for batches with children to come",
-    "SELECT batch_id AS job_id FROM scheduler_batch WHERE (canceling = /*yes*/ \
-     OR completed_items + failed_items + canceled_items < total_items) AND batch_id /*any*/",
+    concat!(
+        "SELECT batch_id, canceling, ",
+        batches::count_columns!(),
+        " FROM scheduler_batch /*by_id*/ WHERE batch_id /*any*/"
+    ),
 );
 
-const MAY_BE_RETRIED: Stmt = Stmt::shared(
+const CAUSES: Stmt = Stmt::shared(
     "looking for jobs whose retry brings others back",
-    "SELECT job_id FROM scheduler_job /*by_id*/ \
-     WHERE (terminal_status IS NULL OR terminal_status = /*state:failed*/) AND job_id /*any*/",
+    "SELECT job_id, terminal_status FROM scheduler_job /*by_id*/ WHERE job_id /*any*/",
 );
 
 /// Holds these jobs and leaves out those that others hold, that live again, that a retry can bring back, or that something
@@ -143,29 +144,37 @@ async fn free_to_go(
     request: &ArchiveRequest,
     cutoff: Timestamp,
 ) -> Result<Vec<EndedRow>, StoreError> {
-    let ids: Vec<JobId> = old.iter().map(|job| job.id).collect();
+    let ids: Vec<JobId> = old.iter().map(|row| row.job.id).collect();
     let held = found(conn, &HOLD, &[request.state.into(), cutoff.into()], &ids).await?;
-    let those = |flag: Flow| move |job: &&EndedRow| job.flow.has(flag);
-    let with = |flag: Flow| old.iter().filter(those(flag)).map(|job| job.id).collect::<Vec<_>>();
-    let needed = found(conn, &NEEDED, &[], &with(Flow::DEPENDANTS)).await?;
-    let open = found(conn, &OPEN_BATCHES, &[], &with(Flow::BATCH)).await?;
-    let mut causes: Vec<JobId> = old.iter().filter_map(|job| job.canceled_because).collect();
-    causes.sort_unstable();
-    causes.dedup();
-    let revivers = found(conn, &MAY_BE_RETRIED, &[], &causes).await?;
-    let mut parents: Vec<JobId> = old.iter().filter(those(Flow::BATCH_CHILD)).filter_map(|job| job.parent).collect();
-    parents.sort_unstable();
-    parents.dedup();
-    let live = found(conn, &LIVE_PARENTS, &[], &parents).await?;
-    let stays = |job: &EndedRow| {
-        let parent = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD));
-        !held.contains(&job.id)
-            || needed.contains(&job.id)
-            || open.contains(&job.id)
-            || job.canceled_because.is_some_and(|cause| revivers.contains(&cause))
-            || parent.is_some_and(|parent| live.contains(&parent))
+    let questions = TieQuestions::about(old.iter().map(|row| row.job));
+    let ties = Ties {
+        needed: found(conn, &NEEDED, &[], &questions.needed).await?,
+        open_batches: open_batches(conn, &questions.open_batches).await?,
+        revivers: revivers(conn, &questions.revivers).await?,
+        live_parents: found(conn, &LIVE_PARENTS, &[], &questions.live_parents).await?,
     };
-    Ok(old.into_iter().filter(|job| !stays(job)).collect())
+    Ok(old.into_iter().filter(|row| held.contains(&row.job.id) && may_go(&row.job, &ties)).collect())
+}
+
+async fn open_batches(conn: &mut dyn Conn, ids: &[JobId]) -> Result<HashSet<JobId>, StoreError> {
+    let mut open = HashSet::new();
+    for row in conn.rows_in(&OPEN_BATCHES, &[], ids).await? {
+        let mut fields = row.fields();
+        let (id, canceling) = (fields.job_id("batch_id")?, fields.bool("canceling")?);
+        let counts = counts_of(&mut fields)?;
+        open.extend(Some(id).filter(|_| counts.has_children_to_come(canceling)));
+    }
+    Ok(open)
+}
+
+async fn revivers(conn: &mut dyn Conn, ids: &[JobId]) -> Result<HashSet<JobId>, StoreError> {
+    let mut revivers = HashSet::new();
+    for row in conn.rows_in(&CAUSES, &[], ids).await? {
+        let mut fields = row.fields();
+        let (id, ended) = (fields.job_id("job_id")?, fields.opt_state("terminal_status")?);
+        revivers.extend(Some(id).filter(|_| brings_back(ended)));
+    }
+    Ok(revivers)
 }
 
 async fn found(
@@ -308,7 +317,7 @@ const TAG_ARCHIVED: Stmt =
 
 /// Writes jobs to the archive, with their last attempts, their signals and their tags.
 async fn copy(conn: &mut dyn Conn, go: &[&EndedRow], now: Timestamp) -> Result<(), StoreError> {
-    let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
+    let ids: Vec<JobId> = go.iter().map(|row| row.job.id).collect();
     let mut attempts: BTreeMap<JobId, Vec<AttemptRecord>> = BTreeMap::new();
     for row in conn.rows_in(&LAST_ATTEMPTS, &[], &ids).await? {
         let attempt = attempt_of(&row)?;
@@ -316,7 +325,7 @@ async fn copy(conn: &mut dyn Conn, go: &[&EndedRow], now: Timestamp) -> Result<(
     }
     let signals = waits::read(conn, &delete::awaited(go.iter().copied())).await?;
     let mut rows = Vec::with_capacity(go.len());
-    for job in go {
+    for EndedRow { job, .. } in go {
         let attempts = attempts.get(&job.id).map_or(Ok(Value::Json(None)), |all| attempts::write(all))?;
         let signal = signals.get(&job.id).map_or(Ok(Value::Json(None)), json_of)?;
         rows.push((job.id, attempts, signal));

@@ -1,6 +1,7 @@
 //! Taking ended jobs away: to the archive, or for good.
 
 use jiff::Timestamp;
+use ratchet_core::retention::EndedJob;
 use ratchet_core::{Flow, JobId, StoreError, Tag};
 
 use crate::waist::conn::Conn;
@@ -26,46 +27,45 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
 /// The columns that [`EndedRow`] reads.
 macro_rules! ended_row {
     () => {
-        "job_id, terminated_at, flow, depends_on, workflow_id, tags, canceled_because"
+        "job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags"
     };
 }
 pub(crate) use ended_row;
 
 /// An ended job, as far as it has to be known to take it away.
 pub(crate) struct EndedRow {
-    pub(crate) id: JobId,
+    pub(crate) job: EndedJob,
     pub(crate) terminated_at: Option<Timestamp>,
-    pub(crate) flow: Flow,
-    pub(crate) parent: Option<JobId>,
     pub(crate) workflow: Option<JobId>,
     tags: Vec<Tag>,
-    pub(crate) canceled_because: Option<JobId>,
 }
 
 impl EndedRow {
     pub(crate) fn of(row: &Row) -> Result<Self, StoreError> {
         let mut fields = row.fields();
         Ok(Self {
-            id: fields.job_id("job_id")?,
+            job: EndedJob {
+                id: fields.job_id("job_id")?,
+                flow: fields.flow("flow")?,
+                parent: fields.opt_job_id("depends_on")?,
+                canceled_because: fields.opt_job_id("canceled_because")?,
+            },
             terminated_at: fields.opt_time("terminated_at")?,
-            flow: fields.flow("flow")?,
-            parent: fields.opt_job_id("depends_on")?,
             workflow: fields.opt_job_id("workflow_id")?,
             tags: fields.opt_parsed("tags", serde_json::from_str)?.unwrap_or_default(),
-            canceled_because: fields.opt_job_id("canceled_because")?,
         })
     }
 }
 
 /// Those that waited for a signal.
 pub(crate) fn awaited<'r>(go: impl Iterator<Item = &'r EndedRow>) -> Vec<JobId> {
-    let awaited = |job: &&EndedRow| job.flow.has(Flow::SIGNAL) || job.flow.has(Flow::SIGNALED);
-    go.filter(awaited).map(|job| job.id).collect()
+    let awaited = |job: &&EndedJob| job.flow.has(Flow::SIGNAL) || job.flow.has(Flow::SIGNALED);
+    go.map(|row| &row.job).filter(awaited).map(|job| job.id).collect()
 }
 
 /// Their tags.
 pub(crate) fn tags<'r>(go: impl Iterator<Item = &'r EndedRow>) -> Vec<(&'r Tag, JobId)> {
-    go.flat_map(|job| job.tags.iter().map(|tag| (tag, job.id))).collect()
+    go.flat_map(|row| row.tags.iter().map(|tag| (tag, row.job.id))).collect()
 }
 
 pub(crate) fn bind_tag((tag, id): &(&Tag, JobId), values: &mut Vec<Value>) {
@@ -104,20 +104,20 @@ const LEAVE: Stmt = Stmt::shared("taking jobs away", "DELETE FROM scheduler_job 
 
 /// Deletes ended jobs and what was only about them; not their logs.
 pub(crate) async fn leave(conn: &mut dyn Conn, go: &[EndedRow]) -> Result<(), StoreError> {
-    let ids: Vec<JobId> = go.iter().map(|job| job.id).collect();
+    let ids: Vec<JobId> = go.iter().map(|row| row.job.id).collect();
     conn.run_in(&LEAVE_ATTEMPTS, &[], &ids).await?;
     conn.run_in(&LEAVE_ALERTS, &[], &ids).await?;
     conn.run_in(&LEAVE_WAITS, &[], &awaited(go.iter())).await?;
     conn.run_each(&LEAVE_TAGS, &tags(go.iter()), bind_tag).await?;
-    let batches: Vec<JobId> = go.iter().filter(|job| job.flow.has(Flow::BATCH)).map(|job| job.id).collect();
+    let batches: Vec<JobId> = go.iter().filter(|row| row.job.flow.has(Flow::BATCH)).map(|row| row.job.id).collect();
     conn.run_in(&LEAVE_BATCHES, &[], &batches).await?;
     if conn.texts().dialect() == Dialect::Mysql {
-        let children: Vec<(JobId, JobId)> = go.iter().filter_map(|job| Some((job.parent?, job.id))).collect();
+        let children: Vec<(JobId, JobId)> = go.iter().filter_map(|row| Some((row.job.parent?, row.job.id))).collect();
         conn.run_each(&LEAVE_PARENTS, &children, bind_pair).await?;
     }
     conn.run_in(&LEAVE, &[], &ids).await?;
-    let tied: Vec<JobId> =
-        go.iter().filter(|job| job.workflow.is_some() || !job.flow.is_none()).map(|job| job.id).collect();
+    let is_tied = |row: &&EndedRow| row.workflow.is_some() || !row.job.flow.is_none();
+    let tied: Vec<JobId> = go.iter().filter(is_tied).map(|row| row.job.id).collect();
     leave_edges(conn, &tied).await
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ratchet_core::batch::{BatchCounts, ProgressEvery, Tally};
+pub(crate) use ratchet_core::batch::Tallies;
+use ratchet_core::batch::{CountPlan, CountedBatch, ProgressEvery, Tally, Threshold};
 use ratchet_core::{Batch, Followed, JobId, NewJob, StoreError};
 
 use crate::flow::batches;
@@ -15,38 +16,19 @@ use crate::waist::value::{Value, micros};
 
 pub(crate) const STATEMENTS: &[Stmt] = &[LOCK_BATCHES, COUNT, MOVE_THRESHOLDS];
 
-/// Ends of children, by their batch.
-pub(crate) type Tallies = BTreeMap<JobId, Tally>;
-
-/// A batch in which something was just counted.
-pub(crate) struct Counted {
-    pub(crate) id: JobId,
-    pub(crate) counts: BatchCounts,
-    every: Option<ProgressEvery>,
-    next: Option<u64>,
-    pub(crate) ended: bool,
+fn counted_of(fields: &mut Fields<'_>) -> Result<CountedBatch, StoreError> {
+    Ok(CountedBatch {
+        id: fields.job_id("batch_id")?,
+        counts: batches::counts_of(fields)?,
+        every: every_of(fields)?,
+        next_progress: fields.opt_int("next_progress")?.and_then(|next| u64::try_from(next).ok()),
+        ended: fields.opt_time("completed_at")?.is_some(),
+    })
 }
 
-impl Counted {
-    /// From how often a batch tells of its progress, as it is stored, and the next threshold.
-    pub(crate) fn new(id: JobId, counts: BatchCounts, every: Option<i64>, next: Option<i64>) -> Self {
-        let every = every.and_then(ProgressEvery::from_number);
-        Self { id, counts, every, next: next.and_then(|next| u64::try_from(next).ok()), ended: false }
-    }
-
-    fn of(fields: &mut Fields<'_>) -> Result<Self, StoreError> {
-        let id = fields.job_id("batch_id")?;
-        let counts = batches::counts_of(fields)?;
-        let (every, next) = (fields.opt_int("progress_every")?, fields.opt_int("next_progress")?);
-        let ended = fields.opt_time("completed_at")?.is_some();
-        Ok(Self { ended, ..Self::new(id, counts, every, next) })
-    }
-
-    /// The threshold that was passed, and how far it is to the next.
-    fn passed(&self) -> Option<(u64, u64)> {
-        let every = self.every?;
-        Some((every.passed(self.next?, &self.counts)?, every.step()))
-    }
+/// The distance between the thresholds of a batch, as it is stored.
+pub(crate) fn every_of(fields: &mut Fields<'_>) -> Result<Option<ProgressEvery>, StoreError> {
+    Ok(fields.opt_int("progress_every")?.and_then(ProgressEvery::from_number))
 }
 
 /// Adds ends of children to their batches and does what follows, in the transaction that writes these ends.
@@ -60,7 +42,7 @@ pub(crate) async fn count(conn: &mut dyn Conn, tallies: &Tallies) -> Result<Vec<
     let ids: Vec<JobId> = tallies.keys().copied().collect();
     let mut counted = lock(conn, &ids).await?;
     for batch in &mut counted {
-        batch.counts.add(tallies.get(&batch.id).unwrap_or(&Tally::default()));
+        batch.count(tallies.get(&batch.id).unwrap_or(&Tally::default()));
     }
     let tallies: Vec<(&JobId, &Tally)> = tallies.iter().collect();
     conn.run_each(&COUNT, &tallies, |(id, tally), values| {
@@ -78,9 +60,9 @@ pub(crate) async fn count(conn: &mut dyn Conn, tallies: &Tallies) -> Result<Vec<
 
 /// Locks the rows of batches, in the order of their ids, so that two who count for some of the same do not wait for each
 /// other in a circle.
-pub(crate) async fn lock(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Counted>, StoreError> {
+pub(crate) async fn lock(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<CountedBatch>, StoreError> {
     let rows = conn.rows_in(&LOCK_BATCHES, &[], ids).await?;
-    rows.iter().map(|row| Counted::of(&mut row.fields())).collect()
+    rows.iter().map(|row| counted_of(&mut row.fields())).collect()
 }
 
 const LOCK_BATCHES: Stmt = Stmt::shared(
@@ -111,27 +93,24 @@ const COUNT: Stmt = Stmt::shared(
 /// Tells of thresholds that were passed, and releases the jobs that stand for batches that are complete.
 ///
 /// Most often there is nothing to do, and no statement.
-pub(crate) async fn after_counting(conn: &mut dyn Conn, counted: &[Counted]) -> Result<Vec<Followed>, StoreError> {
-    let passed: BTreeMap<JobId, (u64, u64)> =
-        counted.iter().filter_map(|batch| Some((batch.id, batch.passed()?))).collect();
-    if !passed.is_empty() {
-        tell(conn, &passed).await?;
+pub(crate) async fn after_counting(conn: &mut dyn Conn, counted: &[CountedBatch]) -> Result<Vec<Followed>, StoreError> {
+    let plan = CountPlan::after(counted);
+    if !plan.thresholds.is_empty() {
+        tell(conn, &plan.thresholds).await?;
     }
-    let complete: Vec<JobId> =
-        counted.iter().filter(|batch| batch.counts.is_complete()).map(|batch| batch.id).collect();
-    follow::let_go(conn, &complete).await
+    follow::let_go(conn, &plan.complete).await
 }
 
 /// Submits the jobs that tell of thresholds. The rows are locked, so that each is told of by one.
-async fn tell(conn: &mut dyn Conn, passed: &BTreeMap<JobId, (u64, u64)>) -> Result<(), StoreError> {
-    let moved: Vec<(&JobId, &(u64, u64))> = passed.iter().collect();
-    conn.run_each(&MOVE_THRESHOLDS, &moved, |(id, (threshold, step)), values| {
-        values.extend([(**id).into(), Value::count(threshold.saturating_add(*step))]);
+async fn tell(conn: &mut dyn Conn, passed: &BTreeMap<JobId, Threshold>) -> Result<(), StoreError> {
+    let moved: Vec<(&JobId, &Threshold)> = passed.iter().collect();
+    conn.run_each(&MOVE_THRESHOLDS, &moved, |(id, threshold), values| {
+        values.extend([(**id).into(), Value::count(threshold.next)]);
     })
     .await?;
     let ids: Vec<JobId> = passed.keys().copied().collect();
     let batches: Vec<Batch> = batches::find(conn, &ids).await?;
-    let job = |batch: &Batch| passed.get(&batch.id).and_then(|(threshold, _)| batch.progress_job(*threshold));
+    let job = |batch: &Batch| passed.get(&batch.id).and_then(|threshold| batch.progress_job(threshold.reached));
     let jobs: Vec<NewJob> = batches.iter().filter_map(job).collect();
     let jobs: Vec<&NewJob> = jobs.iter().collect();
     if jobs.is_empty() { Ok(()) } else { submit::submit_following(conn, &jobs).await }

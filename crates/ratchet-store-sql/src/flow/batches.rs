@@ -1,7 +1,7 @@
 //! The rows of batches: storing them, letting them grow, reading them.
 
 use jiff::Timestamp;
-use ratchet_core::batch::{self, BatchCounts, NewBatch, ProgressEvery, ProgressHook};
+use ratchet_core::batch::{BatchCounts, CountPlan, CountedBatch, NewBatch, ProgressEvery, ProgressHook};
 use ratchet_core::page::{JobCursor, Page, check_limit};
 use ratchet_core::store::{SubmitUnit, Submitted};
 use ratchet_core::{Batch, ErrorKind, Followed, JobId, JobSpec, JobState, NewJob, StoreError};
@@ -44,29 +44,22 @@ pub(crate) async fn store(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let mut rows = Vec::with_capacity(batches.len());
-    let mut empty = Vec::new();
     for batch in batches {
-        let total = SubmitUnit::count_children(batch.id, stored.iter().copied());
         let hook = batch.hook.as_ref().map_or(Ok(Value::Json(None)), |hook| json_of(&hook.spec))?;
-        rows.push((batch, total, hook));
-        if batch.sealed && total == 0 {
-            empty.push(batch.id);
-        }
+        let total = SubmitUnit::count_children(batch.id, stored.iter().copied());
+        rows.push((Batch::stored(batch, total, now), hook));
     }
-    conn.run_each(&STORE_BATCHES, &rows, |(batch, total, hook), values| {
+    conn.run_each(&STORE_BATCHES, &rows, |(batch, hook), values| {
         let every = batch.hook.as_ref().map(|hook| hook.every);
-        values.extend([batch.id.into(), Value::count(*total), batch.sealed.into(), hook.clone()]);
-        values.extend([Value::Int(every.map(ProgressEvery::to_number)), Value::Int(every.map(first_threshold))]);
+        values.extend([batch.id.into(), Value::count(batch.counts.total), batch.counts.sealed.into(), hook.clone()]);
+        values.extend([Value::Int(every.map(ProgressEvery::to_number)), Value::opt_count(batch.next_progress)]);
         values.extend([now.into(), now.into()]);
     })
     .await?;
     // A batch without children is through at once.
-    follow::let_go(conn, &empty).await?;
+    let counted: Vec<CountedBatch> = rows.iter().map(|(batch, _)| CountedBatch::of(batch)).collect();
+    follow::let_go(conn, &CountPlan::after(&counted).complete).await?;
     Ok(())
-}
-
-fn first_threshold(every: ProgressEvery) -> i64 {
-    i64::try_from(every.step()).unwrap_or(i64::MAX)
 }
 
 const DOING_EXTEND: &str = "adding children to a batch";
@@ -107,7 +100,7 @@ pub(crate) async fn extend_carefully(
 async fn grow(conn: &mut dyn Conn, id: JobId, by: usize) -> Result<(), StoreError> {
     let batch = batch_counts::lock(conn, &[id]).await?.pop();
     let batch = batch.ok_or_else(|| StoreError::new(ErrorKind::NotFound, DOING_EXTEND, no_batch(id)))?;
-    if let Some(problem) = batch::refusal(batch.counts.sealed, batch.ended) {
+    if let Some(problem) = batch.refusal() {
         return Err(StoreError::new(ErrorKind::Conflict, DOING_EXTEND, format!("batch {id}: {problem}")));
     }
     conn.run(&GROW, vec![Value::count(by), id.into()]).await?;
@@ -127,14 +120,11 @@ const GROW: Stmt = Stmt::shared(
 pub(crate) async fn seal(conn: &mut dyn Conn, id: JobId) -> Result<Vec<Followed>, StoreError> {
     let batch = batch_counts::lock(conn, &[id]).await?.pop();
     let mut batch = batch.ok_or_else(|| StoreError::new(ErrorKind::NotFound, SEAL.doing(), no_batch(id)))?;
-    if batch.counts.sealed {
+    let refused = |problem| StoreError::new(ErrorKind::Conflict, SEAL.doing(), format!("batch {id}: {problem}"));
+    if !batch.seal().map_err(refused)? {
         return Ok(Vec::new());
     }
-    if batch.ended {
-        return Err(StoreError::new(ErrorKind::Conflict, SEAL.doing(), format!("batch {id} was cancelled")));
-    }
     conn.run(&SEAL, vec![id.into()]).await?;
-    batch.counts.sealed = true;
     batch_counts::after_counting(conn, &[batch]).await
 }
 
@@ -183,7 +173,7 @@ fn batch_of(row: &Row) -> Result<Batch, StoreError> {
     let counts = counts_of(&mut fields)?;
     let canceling = fields.bool("canceling")?;
     let spec: Option<JobSpec> = fields.opt_parsed("progress_hook", serde_json::from_str)?;
-    let every = fields.opt_int("progress_every")?.and_then(ProgressEvery::from_number);
+    let every = batch_counts::every_of(&mut fields)?;
     let next_progress = fields.opt_int("next_progress")?.and_then(|next| u64::try_from(next).ok());
     Ok(Batch {
         id,

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use ratchet_core::batch::batch_of;
 use ratchet_core::decide::failure_callback;
-use ratchet_core::flow::{Consequences, Edge, End, Fate, Waiting, follow as consequences, limit_begins};
+use ratchet_core::flow::{Consequences, Dependent, Edge, End, Release, Waiting, below, follow as consequences};
 use ratchet_core::settlement::error_hash;
 use ratchet_core::{
-    BusinessKey, ErrorKind, ErrorReport, Flow, Followed, FollowedBy, JobId, JobRecord, JobState, JobType, Kind, NewJob,
+    BusinessKey, ErrorKind, ErrorReport, Followed, FollowedBy, JobId, JobRecord, JobState, JobType, Kind, NewJob,
     Priority, QueueName, StoreError,
 };
 
-use crate::flow::batch_counts::{self, Tallies};
+use crate::flow::batch_counts;
 use crate::flow::batches;
 use crate::flow::edges;
 use crate::job_row;
@@ -58,29 +59,11 @@ pub(crate) async fn let_go(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Fol
     let mut rows = HashMap::new();
     read_children(conn, ids, &mut rows).await?;
     rows.retain(|_, child| child.state == JobState::Waiting);
-    let ready =
-        |(id, child): (&JobId, &Child)| Release { id: *id, flow: child.waiting.flow, delay: child.release_delay };
-    let mut released: Vec<Release> = rows.iter().map(ready).collect();
-    released.sort_unstable_by_key(|release| release.id);
-    release(conn, &released).await?;
-    Ok(rows.iter().map(|(id, child)| child.followed(*id, FollowedBy::Released)).collect())
-}
-
-/// The edges that can be reached from these jobs.
-pub(crate) fn below(from: &[JobId], edges: Vec<Edge>) -> Vec<Edge> {
-    let mut of_parent: HashMap<JobId, Vec<Edge>> = HashMap::new();
-    for edge in edges {
-        of_parent.entry(edge.parent).or_default().push(edge);
-    }
-    let mut reached = Vec::new();
-    let mut next = from.to_vec();
-    while let Some(parent) = next.pop() {
-        for edge in of_parent.remove(&parent).into_iter().flatten() {
-            next.push(edge.child);
-            reached.push(edge);
-        }
-    }
-    reached
+    let mut ready: Vec<(JobId, &Child)> = rows.iter().map(|(id, child)| (*id, child)).collect();
+    ready.sort_unstable_by_key(|(id, _)| *id);
+    let released = |(id, child): &(JobId, &Child)| Release::new(*id, child.waiting.flow, child.release_delay);
+    release(conn, &ready.iter().map(released).collect::<Vec<_>>()).await?;
+    Ok(ready.iter().map(|(id, child)| child.followed(*id, FollowedBy::Released)).collect())
 }
 
 /// A live job that others' ends concern.
@@ -102,6 +85,10 @@ pub(crate) struct Child {
 }
 
 impl Child {
+    const fn dependent(&self) -> Dependent {
+        Dependent { waiting: self.waiting, release_delay: self.release_delay, batch: self.batch }
+    }
+
     pub(crate) fn followed(&self, id: JobId, what: FollowedBy) -> Followed {
         Followed {
             id,
@@ -183,7 +170,7 @@ async fn read_children(conn: &mut dyn Conn, ids: &[JobId], rows: &mut HashMap<Jo
         let job_type = fields.parsed("job_type", str::parse)?;
         let level: u8 = fields.number("priority")?;
         let business_key = fields.opt_parsed("business_key", BusinessKey::new)?;
-        let batch = fields.opt_job_id("depends_on")?.filter(|_| flow.has(Flow::BATCH_CHILD));
+        let batch = batch_of(flow, fields.opt_job_id("depends_on")?);
         let priority = Priority::from_level(level).ok_or_else(|| {
             let problem = format!("the priority of job {id} is unknown to this version");
             StoreError::new(ErrorKind::Invalid, LOCK_CHILDREN.doing(), problem)
@@ -213,61 +200,28 @@ async fn apply(
     done: Consequences,
     rows: &HashMap<JobId, Child>,
 ) -> Result<Vec<Followed>, StoreError> {
-    edges::decide(conn, &done.edges).await?;
-    let mut still: Vec<(JobId, Waiting)> = Vec::new();
-    let mut released: Vec<Release> = Vec::new();
-    let mut ended: Vec<Finished<'_>> = Vec::new();
-    let mut blamed: Vec<(JobId, JobId)> = Vec::new();
-    let mut failed: Vec<(JobId, ErrorReport)> = Vec::new();
-    let mut followed = Vec::new();
-    for (id, fate) in &done.fates {
-        let Some(child) = rows.get(id) else { continue };
-        match fate {
-            Fate::Waits(left) => {
-                still.push((*id, *left));
-                if limit_begins(*left) {
-                    followed.push(child.followed(*id, FollowedBy::Awaiting));
-                }
-            }
-            Fate::Released => {
-                released.push(Release { id: *id, flow: child.waiting.flow, delay: child.release_delay });
-                followed.push(child.followed(*id, FollowedBy::Released));
-            }
-            Fate::Canceled { because } => {
-                ended.push(ended_unrun(*id, child, JobState::Canceled, None));
-                blamed.push((*id, *because));
-                followed.push(child.followed(*id, FollowedBy::Canceled { because: *because }));
-            }
-            Fate::Failed { error } => {
-                ended.push(ended_unrun(*id, child, JobState::Failed, Some(error)));
-                failed.push((*id, ErrorReport::new("Condition", error)));
-                followed.push(child.followed(*id, FollowedBy::Failed { error: error.clone() }));
-            }
-        }
+    let plan = done.plan(|id| rows.get(&id).map(Child::dependent));
+    edges::decide(conn, &plan.edges).await?;
+    count_down(conn, &plan.still).await?;
+    waits::begin_limits(conn, &plan.awaiting).await?;
+    release(conn, &plan.released).await?;
+    let mut ended: Vec<Finished<'_>> = Vec::with_capacity(plan.ended.len());
+    for end in &plan.ended {
+        let error = end.error.as_ref().map(ErrorReport::text);
+        ended.extend(rows.get(&end.id).map(|child| ended_unrun(end.id, child, end.state, error)));
     }
-    count_down(conn, &still).await?;
-    let reached: Vec<JobId> = still.iter().filter(|(_, left)| limit_begins(*left)).map(|(id, _)| *id).collect();
-    waits::begin_limits(conn, &reached).await?;
-    release(conn, &released).await?;
     if !ended.is_empty() {
         finish(conn, &ended).await?;
     }
+    let blamed: Vec<_> = plan.ended.iter().filter_map(|end| Some((end.id, end.canceled_because?))).collect();
     blame(conn, &blamed).await?;
+    let failed: Vec<_> = plan.ended.iter().filter_map(|end| Some((end.id, end.error.clone()?))).collect();
     fail(conn, &failed).await?;
-    let mut tallies = Tallies::new();
-    let mut batches: Vec<(JobId, JobState)> = Vec::new();
-    for finished in &ended {
-        let Some(child) = rows.get(&finished.id) else { continue };
-        if let Some(batch) = child.batch {
-            tallies.entry(batch).or_default().add(finished.state, None);
-        }
-        if child.waiting.flow.has(Flow::BATCH) {
-            batches.push((finished.id, finished.state));
-        }
-    }
-    batches::close(conn, &batches).await?;
+    batches::close(conn, &plan.closed).await?;
+    let followed = |(id, what)| rows.get(&id).map(|child| child.followed(id, what));
+    let mut followed: Vec<Followed> = plan.followed.into_iter().filter_map(followed).collect();
     // What is counted may end a batch, but nothing that waits for it: the job that stands for it has to run first.
-    followed.append(&mut batch_counts::count(conn, &tallies).await?);
+    followed.append(&mut batch_counts::count(conn, &plan.tallies).await?);
     Ok(followed)
 }
 
@@ -286,18 +240,11 @@ pub(crate) async fn count_down(conn: &mut dyn Conn, still: &[(JobId, Waiting)]) 
     Ok(())
 }
 
-/// A job that has nothing left to wait for, its ties, and how long after its release it is due.
-pub(crate) struct Release {
-    pub(crate) id: JobId,
-    pub(crate) flow: Flow,
-    pub(crate) delay: Option<Duration>,
-}
-
 /// Lets jobs that waited become claimable.
 pub(crate) async fn release(conn: &mut dyn Conn, released: &[Release]) -> Result<(), StoreError> {
     conn.run_each(&RELEASE_CHILDREN, released, |Release { id, flow, delay }, values| {
         let delay = delay.map_or(0, micros);
-        values.extend([(*id).into(), Value::count(flow.at_rest().bits()), Value::Int(Some(delay))]);
+        values.extend([(*id).into(), Value::count(flow.bits()), Value::Int(Some(delay))]);
     })
     .await?;
     Ok(())

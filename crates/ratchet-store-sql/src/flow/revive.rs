@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ratchet_core::flow::{EdgeState, Stood, Waiting, revive as revival, unbegun};
+use ratchet_core::flow::{EdgeState, Stood, Waiting, below, revive as revival, unbegun};
 use ratchet_core::{Flow, Followed, FollowedBy, JobId, JobRecord, JobState, StoreError, transition};
 
 use crate::cluster::database_time;
@@ -27,7 +27,7 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
         return Ok(Vec::new());
     }
     // Their rows are locked before the edges are read that count: see `follow`.
-    let below = follow::below(&[retried.id], edges::of_workflows(conn, &[workflow]).await?);
+    let below = below(&[retried.id], edges::of_workflows(conn, &[workflow]).await?);
     let mut rows = HashMap::new();
     follow::lock(conn, &below, &mut rows).await?;
     let edges = edges::of_workflows(conn, &[workflow]).await?;

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use ratchet_core::batch::BatchCounts;
+use ratchet_core::batch::{BatchCounts, CountedBatch};
 use ratchet_core::settle::{Applied, LiveRow, RowChange};
 use ratchet_core::{AttemptRecord, Change, Flow, JobId, JobState, JsonText, Settlement, StoreError};
 
-use crate::flow::batch_counts::{Counted, Tallies};
+use crate::flow::batch_counts::{self, Tallies};
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
 use crate::waist::row::Fields;
@@ -50,7 +50,7 @@ pub(crate) struct Succeeded {
     /// Children among them that are still to be counted.
     pub(crate) tallies: Tallies,
     /// Batches in which the others were.
-    pub(crate) counted: Vec<Counted>,
+    pub(crate) counted: Vec<CountedBatch>,
 }
 
 /// Ends the jobs whose fence still matches; children of batches are counted at once if `counts`, or are left to be.
@@ -113,14 +113,16 @@ pub(crate) async fn succeed(
 }
 
 /// What is needed of a batch to see what follows; how its children ended is not.
-fn counted_of(id: JobId, total: i64, fields: &mut Fields<'_>) -> Result<Counted, StoreError> {
+fn counted_of(id: JobId, total: i64, fields: &mut Fields<'_>) -> Result<CountedBatch, StoreError> {
     let counts = BatchCounts {
         total: u64::try_from(total).unwrap_or(0),
         succeeded: fields.number("done_items")?,
         sealed: fields.bool("sealed")?,
         ..BatchCounts::default()
     };
-    Ok(Counted::new(id, counts, fields.opt_int("progress_every")?, fields.opt_int("next_progress")?))
+    let every = batch_counts::every_of(fields)?;
+    let next_progress = fields.opt_int("next_progress")?.and_then(|next| u64::try_from(next).ok());
+    Ok(CountedBatch { id, counts, every, next_progress, ended: false })
 }
 
 const _: () = assert!(

@@ -6,7 +6,7 @@ pub(crate) mod waits;
 
 use std::collections::HashMap;
 
-use ratchet_core::flow::{End, Waiting, signaled};
+use ratchet_core::flow::{End, Release, Waiting, signaled};
 use ratchet_core::page::check_limit;
 use ratchet_core::signal::{Delivery, SignalTarget, timeout_error};
 use ratchet_core::store::{Delivered, Expired, Swept};
@@ -17,7 +17,7 @@ use ratchet_core::{
 
 use crate::cluster::database_time;
 use crate::flow::batch_counts::{self, Tallies};
-use crate::flow::follow::{Child, Release, count_down, ended_unrun, fail, follow, lock_live, release};
+use crate::flow::follow::{Child, count_down, ended_unrun, fail, follow, lock_live, release};
 use crate::job_row::find;
 use crate::settle::{Finished, finish};
 use crate::waist::conn::Conn;
@@ -95,7 +95,7 @@ async fn give(
             still.push((id, left));
             jobs.push(job.followed(id, FollowedBy::Signaled));
         } else {
-            released.push(Release { id, flow: left.flow, delay: job.release_delay });
+            released.push(Release::new(id, left.flow, job.release_delay));
             jobs.push(job.followed(id, FollowedBy::Released));
         }
     }

@@ -34,6 +34,11 @@ impl Value {
         Self::Int(Some(number.try_into().unwrap_or(i64::MAX)))
     }
 
+    /// A count that may be missing.
+    pub fn opt_count(number: Option<impl TryInto<i64>>) -> Self {
+        number.map_or(Self::Int(None), Self::count)
+    }
+
     /// Whether it is NULL.
     pub const fn is_null(&self) -> bool {
         match self {

@@ -1,11 +1,15 @@
 //! How long jobs are kept after their end.
 
+mod ties;
+
 use std::time::Duration;
 
 use crate::invalid::InvalidInput;
 use crate::limits;
 use crate::state::JobState;
 use crate::store::Removal;
+
+pub use ties::{EndedJob, TieQuestions, Ties, brings_back, may_go};
 
 /// How long jobs are kept where they ended, and how long in the archive; `None` is for ever.
 ///

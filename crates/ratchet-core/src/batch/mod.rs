@@ -4,6 +4,10 @@
 //! engine's own, and its result is the [`BatchSummary`]. How far a batch is is one row beside that job: who ends a child
 //! counts it there in the same transaction, under the row's lock.
 
+mod counting;
+mod counts;
+mod every;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,6 +22,10 @@ use crate::limits;
 use crate::name::Kind;
 use crate::spec::{JobSpec, JobType, NewJob, Origin, StartState};
 use crate::state::JobState;
+
+pub use counting::{CountPlan, CountedBatch, Threshold};
+pub use counts::{BatchCounts, Tallies, Tally, batch_of};
+pub use every::ProgressEvery;
 
 /// The kind of the jobs that stand for batches; every node can run it.
 pub const BATCH_KIND: &str = "ratchet.batch";
@@ -65,136 +73,6 @@ pub struct ProgressHook {
     pub spec: JobSpec,
     /// How often.
     pub every: ProgressEvery,
-}
-
-/// How often the progress of a batch is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProgressEvery {
-    /// Whenever so many more children have ended.
-    Items(u64),
-    /// Whenever so many more hundredths of the children have ended; as long as children are added, nobody knows.
-    Percent(u8),
-}
-
-impl ProgressEvery {
-    /// Checks the number.
-    ///
-    /// # Errors
-    /// If it is zero, or more than a hundred percent.
-    pub fn check(self) -> Result<(), InvalidInput> {
-        match self {
-            Self::Items(0) => Err(InvalidInput::new("every", "is 0 items; give at least 1")),
-            Self::Percent(percent) if !(1..=100).contains(&percent) => {
-                Err(InvalidInput::new("every", format!("is {percent} percent; give 1 to 100")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// As it is stored: percents are below zero.
-    pub fn to_number(self) -> i64 {
-        match self {
-            Self::Items(items) => i64::try_from(items).unwrap_or(i64::MAX),
-            Self::Percent(percent) => -i64::from(percent),
-        }
-    }
-
-    /// As it was stored.
-    pub fn from_number(number: i64) -> Option<Self> {
-        match (u64::try_from(number), u8::try_from(number.unsigned_abs())) {
-            (Ok(0), _) | (Err(_), Err(_)) => None,
-            (Ok(items), _) => Some(Self::Items(items)),
-            (Err(_), Ok(percent)) => Some(Self::Percent(percent)),
-        }
-    }
-
-    /// The distance between two thresholds, and the first of them.
-    pub const fn step(self) -> u64 {
-        match self {
-            Self::Items(items) => items,
-            Self::Percent(percent) => percent as u64,
-        }
-    }
-
-    /// The highest threshold that was passed, if the next one was: of several at once only the last is told.
-    pub fn passed(self, next: u64, counts: &BatchCounts) -> Option<u64> {
-        let reached = match self {
-            Self::Items(_) => counts.done(),
-            Self::Percent(_) if counts.sealed && counts.total > 0 => counts.done().saturating_mul(100) / counts.total,
-            Self::Percent(_) => return None,
-        };
-        let step = self.step().max(1);
-        (reached >= next && reached > 0).then(|| reached - reached % step)
-    }
-}
-
-/// How many children a batch has, and what has become of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct BatchCounts {
-    /// All of them, so far.
-    pub total: u64,
-    /// Those that succeeded.
-    pub succeeded: u64,
-    /// Those in the dead letter queue.
-    pub failed: u64,
-    /// Those that were cancelled.
-    pub canceled: u64,
-    /// How long they ran, all together.
-    pub child_execution: Duration,
-    /// Whether no further ones will come.
-    pub sealed: bool,
-}
-
-impl BatchCounts {
-    /// Children that have ended.
-    pub const fn done(&self) -> u64 {
-        self.succeeded + self.failed + self.canceled
-    }
-
-    /// Whether every child has ended and no further ones will come.
-    pub const fn is_complete(&self) -> bool {
-        self.sealed && self.done() >= self.total
-    }
-
-    /// Adds the ends of children.
-    pub fn add(&mut self, tally: &Tally) {
-        self.succeeded += tally.succeeded;
-        self.failed += tally.failed;
-        self.canceled += tally.canceled;
-        self.child_execution += tally.execution;
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a share for people and for conditions")]
-    fn share(part: u64, whole: u64) -> f64 {
-        if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
-    }
-}
-
-/// The ends of some children of one batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
-    /// How many succeeded.
-    pub succeeded: u64,
-    /// How many went to the dead letter queue.
-    pub failed: u64,
-    /// How many were cancelled.
-    pub canceled: u64,
-    /// How long they ran, all together.
-    pub execution: Duration,
-}
-
-impl Tally {
-    /// Adds the end of one child; a state that is no end adds nothing.
-    pub fn add(&mut self, state: JobState, execution: Option<Duration>) {
-        match state {
-            JobState::Succeeded => self.succeeded += 1,
-            JobState::Failed => self.failed += 1,
-            JobState::Canceled => self.canceled += 1,
-            JobState::Pending | JobState::Running | JobState::Waiting | JobState::Paused => return,
-        }
-        self.execution += execution.unwrap_or_default();
-    }
 }
 
 /// A batch as it stands.
@@ -368,11 +246,8 @@ fn millis(duration: Duration) -> u64 {
 mod tests {
     use uuid::Uuid;
 
+    use super::counts::tests::counts;
     use super::*;
-
-    fn counts(total: u64, done: u64, sealed: bool) -> BatchCounts {
-        BatchCounts { total, succeeded: done, sealed, ..BatchCounts::default() }
-    }
 
     fn batch(counts: BatchCounts, hook: Option<ProgressHook>) -> Batch {
         let new = NewBatch { id: JobId(Uuid::from_u128(7)), sealed: counts.sealed, hook };
@@ -380,55 +255,6 @@ mod tests {
         batch.counts = counts;
         batch.updated_at = crate::clock::later(batch.created_at, Duration::from_secs(4));
         batch
-    }
-
-    #[test]
-    fn a_batch_is_complete_when_it_is_sealed_and_every_child_has_ended() {
-        let check = |total, done, sealed, expected| {
-            assert_eq!(counts(total, done, sealed).is_complete(), expected, "{done} of {total}, sealed: {sealed}");
-        };
-        check(3, 3, true, true);
-        check(3, 2, true, false);
-        check(3, 3, false, false);
-        check(0, 0, true, true);
-        check(0, 0, false, false);
-    }
-
-    #[test]
-    fn only_ends_are_counted() {
-        let mut tally = Tally::default();
-        for state in JobState::ALL {
-            tally.add(state, Some(Duration::from_secs(1)));
-        }
-        let expected = Tally { succeeded: 1, failed: 1, canceled: 1, execution: Duration::from_secs(3) };
-        assert_eq!(tally, expected);
-    }
-
-    #[test]
-    fn a_threshold_is_passed_when_it_is_reached() {
-        let check = |every: ProgressEvery, next, counts: BatchCounts, expected| {
-            assert_eq!(every.passed(next, &counts), expected, "{every:?} after {next} of {counts:?}");
-        };
-        check(ProgressEvery::Items(10), 10, counts(100, 9, true), None);
-        check(ProgressEvery::Items(10), 10, counts(100, 10, false), Some(10));
-        check(ProgressEvery::Items(10), 10, counts(100, 37, false), Some(30));
-        check(ProgressEvery::Items(10), 40, counts(100, 37, false), None);
-        check(ProgressEvery::Percent(25), 25, counts(8, 2, true), Some(25));
-        check(ProgressEvery::Percent(25), 50, counts(8, 3, true), None);
-        check(ProgressEvery::Percent(25), 25, counts(8, 8, false), None);
-        check(ProgressEvery::Percent(25), 25, counts(0, 0, true), None);
-    }
-
-    #[test]
-    fn how_often_is_stored_as_one_number() {
-        for every in [ProgressEvery::Items(1), ProgressEvery::Items(9_000), ProgressEvery::Percent(100)] {
-            assert_eq!(ProgressEvery::from_number(every.to_number()), Some(every));
-            assert!(every.check().is_ok());
-        }
-        assert_eq!(ProgressEvery::from_number(0), None);
-        for every in [ProgressEvery::Items(0), ProgressEvery::Percent(0), ProgressEvery::Percent(101)] {
-            assert!(every.check().is_err(), "{every:?}");
-        }
     }
 
     #[test]
