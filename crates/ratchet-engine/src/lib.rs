@@ -21,6 +21,7 @@ mod events;
 mod executor;
 pub mod failure;
 mod figures;
+mod find_by_key;
 mod gate;
 mod handle;
 mod health;

@@ -489,3 +489,26 @@ async fn a_principal_is_checked() -> Result<(), InvalidInput> {
     assert_eq!(client.as_principal("x".repeat(256)).unwrap_err().field(), "principal");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_job_is_found_by_its_keys_by_those_who_may_read_it() {
+    let (application, alice, bob) = own_jobs();
+    let enqueue = bob.enqueue(work()).delay(later()).idempotency_key("once").business_key("order-17");
+    let id = enqueue.submit().await.unwrap().id();
+    let found = async |client: &Client| {
+        let by_business_key = client.find_by_business_key("order-17").await.unwrap();
+        let by_idempotency_key = client.find_by_idempotency_key("once").await.unwrap();
+        (by_business_key.map(|job| job.id), by_idempotency_key.map(|job| job.id))
+    };
+    assert_eq!(found(&bob).await, (Some(id), Some(id)));
+    assert_eq!(found(&application).await, (Some(id), Some(id)));
+    assert_eq!(found(&alice).await, (None, None));
+    assert!(application.cancel(id).await.unwrap());
+    assert_eq!(found(&bob).await, (None, Some(id)), "its business key is free, its idempotency key never is");
+    assert!(application.delete(id).await.unwrap());
+    assert_eq!(found(&application).await, (None, None));
+    assert_eq!(application.find_by_business_key("another").await.unwrap(), None);
+    let error = application.find_by_idempotency_key("").await.unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("`idempotency_key` is empty"), "{error}");
+}
