@@ -385,6 +385,15 @@ impl Client {
         self.inner.store.last_attempts(id, before, limit).await
     }
 
+    /// Returns the number of alerts that were recorded for a job: one for each error that made it a dead letter, at most one an
+    /// hour.
+    pub async fn alert_count(&self, id: JobId) -> Result<u64, StoreError> {
+        if !self.may(Action::Read, id).await? {
+            return Ok(0);
+        }
+        self.inner.store.alert_count(id).await
+    }
+
     /// What happens to jobs from now on, as far as this process does it; also on a client that acts for somebody, whatever he
     /// may see.
     pub fn events(&self) -> EventStream {

@@ -26,7 +26,7 @@ async fn a_failing_job_runs_once_more_than_its_retries_and_is_then_dead() {
     assert_eq!(error, "Error: attempt 3 broke");
     assert_eq!(stage.runs(handle.id()), 3);
     assert_eq!(handle.record().await.unwrap().attempts, 3);
-    assert_eq!(ratchet.store().alert_count(handle.id()).await.unwrap(), 1);
+    assert_eq!(ratchet.alert_count(handle.id()).await.unwrap(), 1);
 }
 
 #[tokio::test]
