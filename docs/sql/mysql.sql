@@ -611,13 +611,6 @@ UPDATE scheduler_job_queue
 SET status = ?, paused_from_status = ?, version = version + 1, updated_at = UTC_TIMESTAMP(6)
 WHERE job_id = ?;
 
--- control: releasing a job
-UPDATE scheduler_job_queue
-SET status = ?, version = version + 1, waits_for = 0, flow = ?, updated_at = UTC_TIMESTAMP(6), scheduled_time = CASE
-    WHEN scheduled_time > (UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND) THEN scheduled_time ELSE (UTC_TIMESTAMP(6) +
-    INTERVAL ? MICROSECOND) END
-WHERE job_id = ?;
-
 -- control: pausing a failed job
 UPDATE scheduler_job
 SET terminal_status = NULL

@@ -712,12 +712,6 @@ UPDATE scheduler_job_queue
 SET status = $1, paused_from_status = $2, version = version + 1, updated_at = clock_timestamp()
 WHERE job_id = $3;
 
--- control: releasing a job
-UPDATE scheduler_job_queue
-SET status = $1, version = version + 1, waits_for = 0, flow = $2, updated_at = clock_timestamp(), scheduled_time = CASE
-    WHEN scheduled_time > (clock_timestamp() + $3 * INTERVAL '1 microsecond') THEN scheduled_time ELSE
-    (clock_timestamp() + $4 * INTERVAL '1 microsecond') END WHERE job_id = $5;
-
 -- control: pausing a failed job
 UPDATE scheduler_job
 SET terminal_status = NULL

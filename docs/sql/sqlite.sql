@@ -586,13 +586,6 @@ SET status = ?, paused_from_status = ?, version = version + 1, updated_at = (CAS
     INTEGER) * 1000)
 WHERE job_id = ?;
 
--- control: releasing a job
-UPDATE scheduler_job_queue
-SET status = ?, version = version + 1, waits_for = 0, flow = ?, updated_at = (CAST(ROUND(unixepoch('subsec') * 1000) AS
-    INTEGER) * 1000), scheduled_time = CASE WHEN scheduled_time > ((CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) *
-    1000) + ?) THEN scheduled_time ELSE ((CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000) + ?) END
-WHERE job_id = ?;
-
 -- control: pausing a failed job
 UPDATE scheduler_job
 SET terminal_status = NULL

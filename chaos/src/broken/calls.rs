@@ -89,14 +89,6 @@ impl ControlStore for BrokenStore {
         Ok(changed)
     }
 
-    async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-        let changed = self.inner.release(id).await?;
-        if changed.is_some() {
-            self.changed();
-        }
-        Ok(changed)
-    }
-
     async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
         let replaced = self.inner.replace(old, new).await?;
         self.changed();
@@ -367,8 +359,8 @@ impl RecurringStore for BrokenStore {
         self.inner.create_recurring(new).await
     }
 
-    async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
-        self.inner.declare_recurring(new).await
+    async fn declare_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+        self.inner.declare_recurring(all).await
     }
 
     async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {

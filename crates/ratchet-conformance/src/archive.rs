@@ -15,6 +15,7 @@ use crate::bench::{
     work_with_key, works,
 };
 use crate::recurring::every_ten;
+use crate::signals::to_job;
 use crate::signals::{awaiting, saying, to_key};
 use crate::workflows::{Plan, claims};
 use crate::{batches, races};
@@ -403,7 +404,7 @@ pub(crate) async fn nothing_can_be_asked_of_an_archived_job(bench: Bench) {
     assert_eq!(bench.store.pause(id).await.unwrap(), None);
     assert_eq!(bench.store.resume(id).await.unwrap(), None);
     assert_eq!(bench.store.cancel(id).await.unwrap(), None);
-    assert_eq!(bench.store.release(id).await.unwrap(), None);
+    assert_eq!(bench.count(&to_job(id)).await, 0);
     assert_eq!(bench.job(id).await, before);
     assert!(bench.store.delete(id).await.unwrap(), "but it can be deleted");
     assert!(!bench.exists(id).await && !bench.store.delete(id).await.unwrap());

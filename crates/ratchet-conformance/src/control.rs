@@ -1,14 +1,15 @@
-//! What a person may ask of one job: cancel, pause, resume, release.
+//! What a person may ask of one job: cancel, pause, resume; and the release of one that waits.
 
 use std::time::Duration;
 
 use ratchet_core::transition::Place;
-use ratchet_core::{AttemptStatus, Due, JobState, NewJob, StartState};
+use ratchet_core::{AttemptStatus, Due, JobState, NewJob};
 
 use crate::bench::{Bench, assert_about, ids, mins, new_id, work};
+use crate::signals::{awaiting, to_job};
 
 fn waiting() -> NewJob {
-    NewJob { start: StartState::Waiting, ..work() }
+    awaiting("go", None)
 }
 
 pub(crate) async fn a_live_job_can_be_cancelled(bench: Bench) {
@@ -145,10 +146,10 @@ pub(crate) async fn a_job_that_is_not_paused_cannot_be_resumed(bench: Bench) {
 pub(crate) async fn a_released_job_is_due_from_its_release(bench: Bench) {
     let id = bench.submit(waiting()).await;
     bench.advance(mins(60));
-    let released = bench.store.release(id).await.unwrap().expect("a waiting job can be released");
-    assert_eq!((released.from, released.job.place(), released.job.version), (Place::Waiting, Place::Pending, 1));
-    assert_about(released.job.scheduled_time, bench.now().await);
-    assert_eq!(released.job, bench.job(id).await);
+    bench.release(id).await;
+    let released = bench.job(id).await;
+    assert_eq!((released.place(), released.version), (Place::Pending, 1));
+    assert_about(released.scheduled_time, bench.now().await);
     assert_eq!(ids(&bench.claim_all().await), [id]);
 }
 
@@ -156,8 +157,8 @@ pub(crate) async fn a_job_released_before_its_time_keeps_its_time(bench: Bench) 
     let time = ratchet_core::clock::later(bench.now().await, mins(30));
     let id = bench.submit(NewJob { due: Due::At(time), ..waiting() }).await;
     let before = bench.job(id).await;
-    let released = bench.store.release(id).await.unwrap().expect("a waiting job can be released");
-    assert_eq!(released.job.scheduled_time, before.scheduled_time);
+    bench.release(id).await;
+    assert_eq!(bench.job(id).await.scheduled_time, before.scheduled_time);
     assert!(bench.claim_all().await.is_empty());
     bench.advance(mins(31));
     assert_eq!(ids(&bench.claim_all().await), [id]);
@@ -165,9 +166,9 @@ pub(crate) async fn a_job_released_before_its_time_keeps_its_time(bench: Bench) 
 
 pub(crate) async fn a_job_is_released_once(bench: Bench) {
     let id = bench.submit(waiting()).await;
-    bench.store.release(id).await.unwrap().expect("a waiting job can be released");
+    bench.release(id).await;
     let before = bench.job(id).await;
-    assert_eq!(bench.store.release(id).await.unwrap(), None);
+    assert_eq!(bench.count(&to_job(id)).await, 0);
     assert_eq!(bench.job(id).await, before);
 }
 
@@ -178,5 +179,5 @@ pub(crate) async fn nothing_can_be_asked_of_an_unknown_job(bench: Bench) {
     assert_eq!(bench.store.pause(unknown).await.unwrap(), None);
     assert_eq!(bench.store.resume(unknown).await.unwrap(), None);
     assert_eq!(bench.store.retry(unknown).await.unwrap(), None);
-    assert_eq!(bench.store.release(unknown).await.unwrap(), None);
+    assert_eq!(bench.count(&to_job(unknown)).await, 0);
 }

@@ -6,11 +6,11 @@ use ratchet_core::store::Declared;
 use ratchet_core::{JsonText, clock};
 
 use crate::bench::{Bench, assert_about, mins};
-use crate::recurring::{children, done, every_ten, fire, found};
+use crate::recurring::{children, declare, done, every_ten, fire, found};
 
 async fn declared(bench: &Bench) -> NewRecurring {
     let new = NewRecurring { declared: true, ..every_ten(bench).await };
-    assert_eq!(bench.store.declare_recurring(&new).await.unwrap(), Declared::Created);
+    assert_eq!(declare(&*bench.store, &new).await.unwrap(), Declared::Created);
     new
 }
 
@@ -35,12 +35,12 @@ pub(crate) async fn many_schedules_are_declared_at_once(bench: Bench) {
     for _ in 0..5 {
         all.push(NewRecurring { declared: true, ..every_ten(&bench).await });
     }
-    let first = bench.store.declare_all_recurring(&all[..3]).await.unwrap();
+    let first = bench.store.declare_recurring(&all[..3]).await.unwrap();
     assert_eq!(first, [Declared::Created; 3]);
     bench.advance(mins(5));
     all[1].overlap = OverlapPolicy::Skip;
     all.reverse();
-    let again = bench.store.declare_all_recurring(&all).await.unwrap();
+    let again = bench.store.declare_recurring(&all).await.unwrap();
     assert_eq!(
         again,
         [Declared::Created, Declared::Created, Declared::Unchanged, Declared::Changed, Declared::Unchanged]
@@ -51,7 +51,7 @@ pub(crate) async fn many_schedules_are_declared_at_once(bench: Bench) {
         assert_eq!(one.overlap, new.overlap);
         assert_about(one.updated_at, now);
     }
-    assert_eq!(bench.store.declare_all_recurring(&[]).await.unwrap(), []);
+    assert_eq!(bench.store.declare_recurring(&[]).await.unwrap(), []);
 }
 
 pub(crate) async fn a_changed_declaration_keeps_a_fire_that_is_due(bench: Bench) {
@@ -61,11 +61,11 @@ pub(crate) async fn a_changed_declaration_keeps_a_fire_that_is_due(bench: Bench)
     let now = bench.now().await;
     let later = new.schedule.next_after(now);
     let skipping = NewRecurring { overlap: OverlapPolicy::Skip, next_fire: later, ..new.clone() };
-    assert_eq!(bench.store.declare_recurring(&skipping).await.unwrap(), Declared::Changed);
+    assert_eq!(declare(&*bench.store, &skipping).await.unwrap(), Declared::Changed);
     assert_eq!(found(&bench, new.id).await.next_fire, first, "when it fires has not changed");
     let schedule = Schedule::Every(Every::new(mins(30), clock::later(now, mins(5))).unwrap());
     let rarer = NewRecurring { next_fire: schedule.next_after(now), schedule, ..skipping };
-    assert_eq!(bench.store.declare_recurring(&rarer).await.unwrap(), Declared::Changed);
+    assert_eq!(declare(&*bench.store, &rarer).await.unwrap(), Declared::Changed);
     assert_eq!(found(&bench, new.id).await.next_fire, first, "what is due is due");
     assert_eq!(fire(&bench).await, [done(1, 0)]);
     let after = found(&bench, new.id).await;
@@ -77,12 +77,12 @@ pub(crate) async fn a_payload_that_is_written_otherwise_is_no_change(bench: Benc
     let mut new = NewRecurring { declared: true, ..every_ten(&bench).await };
     new.spec.payload = text(r#"{ "zeta": [1.50, 1e2], "a": "\u00fc" }"#);
     new.on_success = Some(new.spec.clone());
-    assert_eq!(bench.store.declare_recurring(&new).await.unwrap(), Declared::Created);
-    assert_eq!(bench.store.declare_recurring(&new).await.unwrap(), Declared::Unchanged);
+    assert_eq!(declare(&*bench.store, &new).await.unwrap(), Declared::Created);
+    assert_eq!(declare(&*bench.store, &new).await.unwrap(), Declared::Unchanged);
     new.spec.payload = text(r#"{"a":"ü","zeta":[1.5,100]}"#);
-    assert_eq!(bench.store.declare_recurring(&new).await.unwrap(), Declared::Unchanged);
+    assert_eq!(declare(&*bench.store, &new).await.unwrap(), Declared::Unchanged);
     new.spec.payload = text(r#"{"a":"ü","zeta":[1.5,101]}"#);
-    assert_eq!(bench.store.declare_recurring(&new).await.unwrap(), Declared::Changed);
+    assert_eq!(declare(&*bench.store, &new).await.unwrap(), Declared::Changed);
 }
 
 pub(crate) async fn a_schedule_that_was_retired_comes_back_as_it_was(bench: Bench) {
@@ -94,14 +94,14 @@ pub(crate) async fn a_schedule_that_was_retired_comes_back_as_it_was(bench: Benc
     bench.advance(mins(5));
     assert!(retire(&bench, &new, 1).await);
     let again = NewRecurring { next_fire: new.schedule.next_after(bench.now().await), ..new.clone() };
-    assert_eq!(bench.store.declare_recurring(&again).await.unwrap(), Declared::Created);
+    assert_eq!(declare(&*bench.store, &again).await.unwrap(), Declared::Created);
     let after = found(&bench, new.id).await;
     assert!(after.paused, "a person has paused it");
     assert_eq!((after.fired, after.skipped), (before.fired, before.skipped));
     assert_eq!((after.last_fire, after.last_job), (before.last_fire, before.last_job));
     assert_eq!(after.next_fire, again.next_fire);
     bench.store.cancel_recurring(new.id, ArchiveReason::Canceled, None).await.unwrap();
-    bench.store.declare_recurring(&again).await.unwrap();
+    declare(&*bench.store, &again).await.unwrap();
     let anew = found(&bench, new.id).await;
     assert_eq!((anew.paused, anew.fired), (false, 0), "what a person has ended begins anew");
     assert_eq!(children(&bench, new.id).await.len(), 2);

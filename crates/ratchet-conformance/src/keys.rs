@@ -6,6 +6,7 @@ use ratchet_core::{ErrorKind, JobId, JobState, NewJob, StartState};
 use crate::bench::{
     Bench, assert_refused, business_key, idempotency_key, mins, new_job, work, work_once, work_with_key,
 };
+use crate::signals::wait;
 
 async fn assert_held(bench: &Bench, key: &str, holder: JobId) {
     assert_eq!(bench.holder(key).await, Some(holder));
@@ -45,9 +46,9 @@ pub(crate) async fn a_business_key_is_held_through_pause_and_resume(bench: Bench
 }
 
 pub(crate) async fn a_business_key_is_held_while_its_job_waits(bench: Bench) {
-    let id = bench.submit(NewJob { start: StartState::Waiting, ..work_with_key("mine") }).await;
+    let id = bench.submit(work_with_key("mine").awaiting(wait("go", None))).await;
     assert_held(&bench, "mine", id).await;
-    bench.store.release(id).await.unwrap().expect("a waiting job can be released");
+    bench.release(id).await;
     assert_held(&bench, "mine", id).await;
 }
 

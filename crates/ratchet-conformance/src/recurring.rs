@@ -9,11 +9,16 @@ use ratchet_core::page::JobFilter;
 use ratchet_core::recurring::{ArchiveReason, NewRecurring, RecurringFilter, RecurringRecord};
 use ratchet_core::schedule::{Cron, CronExpression, Every, MisfirePolicy, OverlapPolicy, Schedule, Zone};
 use ratchet_core::store::{Declared, Fired};
-use ratchet_core::{JobId, JobType, Tag, clock};
+use ratchet_core::{JobId, JobType, Store, StoreError, Tag, clock};
 
 use crate::bench::{Bench, assert_about, assert_refused, business_key, ids, mins, new_id, spec, work_with_key};
 
 /// A schedule that fires every ten minutes, the first time in ten.
+/// Declares one schedule.
+pub(crate) async fn declare(store: &dyn Store, new: &NewRecurring) -> Result<Declared, StoreError> {
+    Ok(store.declare_recurring(std::slice::from_ref(new)).await?.remove(0))
+}
+
 pub(crate) async fn every_ten(bench: &Bench) -> NewRecurring {
     let now = bench.now().await;
     let schedule = Schedule::Every(Every::new(mins(10), now).unwrap());
@@ -264,11 +269,11 @@ pub(crate) async fn an_overlapping_fire_waits_until_the_last_job_has_ended_in_an
 
 pub(crate) async fn a_declared_schedule_is_created_kept_and_changed(bench: Bench) {
     let new = NewRecurring { declared: true, ..every_ten(&bench).await };
-    assert_eq!(bench.store.declare_recurring(&new).await.unwrap(), Declared::Created);
+    assert_eq!(declare(&*bench.store, &new).await.unwrap(), Declared::Created);
     let first = found(&bench, new.id).await;
     bench.advance(mins(5));
     let again = NewRecurring { next_fire: new.schedule.next_after(bench.now().await), ..new.clone() };
-    assert_eq!(bench.store.declare_recurring(&again).await.unwrap(), Declared::Unchanged);
+    assert_eq!(declare(&*bench.store, &again).await.unwrap(), Declared::Unchanged);
     let kept = found(&bench, new.id).await;
     assert_eq!((kept.next_fire, kept.created_at), (first.next_fire, first.created_at));
     assert_about(kept.updated_at, bench.now().await);
@@ -279,7 +284,7 @@ pub(crate) async fn a_declared_schedule_is_created_kept_and_changed(bench: Bench
     let schedule = Schedule::Every(Every::new(mins(30), now).unwrap());
     let mut changed = NewRecurring { next_fire: schedule.next_after(now), schedule, ..new.clone() };
     changed.spec.tags = vec![Tag::new("new").unwrap()];
-    assert_eq!(bench.store.declare_recurring(&changed).await.unwrap(), Declared::Changed);
+    assert_eq!(declare(&*bench.store, &changed).await.unwrap(), Declared::Changed);
     let after = found(&bench, new.id).await;
     assert_eq!((after.next_fire, after.fired, after.paused), (changed.next_fire, 1, true));
     assert_eq!(after.schedule, changed.schedule);
@@ -295,12 +300,12 @@ pub(crate) async fn nodes_that_declare_the_same_at_once_make_one_schedule(bench:
             tokio::spawn(async move {
                 // A busy database may say so once; the engine asks again.
                 for _ in 0..10 {
-                    match store.declare_recurring(&new).await {
+                    match declare(&*store, &new).await {
                         Err(error) if *error.kind() == ErrorKind::Transient => {}
                         other => return other,
                     }
                 }
-                store.declare_recurring(&new).await
+                declare(&*store, &new).await
             })
         });
         let declaring: Vec<_> = declaring.collect();
@@ -334,12 +339,12 @@ pub(crate) async fn a_cancelled_schedule_is_gone_with_its_key_and_tags_and_its_j
 
 pub(crate) async fn a_schedule_that_was_declared_lately_is_not_retired(bench: Bench) {
     let new = NewRecurring { declared: true, ..every_ten(&bench).await };
-    bench.store.declare_recurring(&new).await.unwrap();
+    declare(&*bench.store, &new).await.unwrap();
     bench.advance(mins(5));
     let retire =
         async |idle| bench.store.cancel_recurring(new.id, ArchiveReason::Retired, Some(mins(idle))).await.unwrap();
     assert!(!retire(6).await);
-    bench.store.declare_recurring(&new).await.unwrap();
+    declare(&*bench.store, &new).await.unwrap();
     bench.advance(mins(3));
     assert!(!retire(4).await, "declared again three minutes ago");
     assert!(retire(2).await);

@@ -6,7 +6,7 @@ use ratchet_core::schedule::OverlapPolicy;
 use ratchet_core::{Flow, JobId};
 
 use crate::bench::{Bench, mins};
-use crate::recurring::{children, created, done, every_ten, fire, found};
+use crate::recurring::{children, created, declare, done, every_ten, fire, found};
 use crate::workflows::{claims, states};
 
 async fn queueing(bench: &Bench) -> NewRecurring {
@@ -19,11 +19,11 @@ async fn fired(bench: &Bench, id: JobId) -> Vec<JobId> {
 
 pub(crate) async fn a_schedule_that_begins_to_queue_waits_for_the_job_that_runs(bench: Bench) {
     let new = NewRecurring { declared: true, overlap: OverlapPolicy::Skip, ..every_ten(&bench).await };
-    bench.store.declare_recurring(&new).await.unwrap();
+    declare(&*bench.store, &new).await.unwrap();
     bench.advance(mins(11));
     assert_eq!(fire(&bench).await, [done(1, 0)]);
     let first = bench.claim_one().await;
-    bench.store.declare_recurring(&NewRecurring { overlap: OverlapPolicy::Queue, ..new.clone() }).await.unwrap();
+    declare(&*bench.store, &NewRecurring { overlap: OverlapPolicy::Queue, ..new.clone() }).await.unwrap();
     bench.advance(mins(10));
     assert_eq!(fire(&bench).await, [done(1, 0)]);
     let jobs = fired(&bench, new.id).await;
@@ -40,11 +40,11 @@ pub(crate) async fn a_schedule_may_begin_to_queue_while_its_last_job_ends(bench:
     const ROUNDS: usize = 20;
     for _ in 0..ROUNDS {
         let new = NewRecurring { declared: true, overlap: OverlapPolicy::Skip, ..every_ten(&bench).await };
-        bench.store.declare_recurring(&new).await.unwrap();
+        declare(&*bench.store, &new).await.unwrap();
         bench.advance(mins(11));
         fire(&bench).await;
         let first = bench.claim_one().await;
-        bench.store.declare_recurring(&NewRecurring { overlap: OverlapPolicy::Queue, ..new.clone() }).await.unwrap();
+        declare(&*bench.store, &NewRecurring { overlap: OverlapPolicy::Queue, ..new.clone() }).await.unwrap();
         bench.advance(mins(10));
         let (now, due) = bench.store.due_recurring(10).await.unwrap();
         let firings: Vec<_> = due.iter().filter_map(|one| one.firing(now)).collect();

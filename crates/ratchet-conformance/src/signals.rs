@@ -26,7 +26,7 @@ fn key(key: &str) -> SignalKey {
     SignalKey::new(key).unwrap()
 }
 
-fn wait(name: &str, timeout: Option<Duration>) -> SignalWait {
+pub(crate) fn wait(name: &str, timeout: Option<Duration>) -> SignalWait {
     SignalWait { key: key(name), timeout }
 }
 
@@ -39,7 +39,7 @@ fn delivery(target: SignalTarget) -> Delivery {
     Delivery { id, target, payload: json(&value!("go")), decision: None, by: None, keep_for: None }
 }
 
-fn to_job(id: JobId) -> Delivery {
+pub(crate) fn to_job(id: JobId) -> Delivery {
     delivery(SignalTarget::Job(id))
 }
 
@@ -62,6 +62,11 @@ pub(crate) fn text_of(signal: Option<&Signal>) -> Option<String> {
 impl Bench {
     pub(crate) async fn deliver(&self, delivery: &Delivery) -> Delivered {
         self.store.deliver(delivery).await.unwrap()
+    }
+
+    /// Releases a job that waits for nothing but a signal.
+    pub(crate) async fn release(&self, id: JobId) {
+        assert_eq!(self.deliver(&to_job(id)).await.released().count(), 1, "a waiting job can be released");
     }
 
     /// Delivers and says how many jobs got it.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use ratchet_core::claim::{ClaimRequest, Fence};
 use ratchet_core::transition::{Event, Place, next};
-use ratchet_core::{Claim, JobId, NewJob, Settled, Settlement, StartState};
+use ratchet_core::{Claim, JobId, NewJob, Settled, Settlement};
 
 use crate::bench::{
     Bench, another_try, business_key, deferral, failure, fenced, new_job, pool, request, rescue, success,
 };
+use crate::signals::{to_job, wait};
 
 /// A job that was brought to a place, and the fence of its last claim.
 struct Walker<'a> {
@@ -22,8 +23,8 @@ impl<'a> Walker<'a> {
     /// Brings a job to a place by playing through the verbs.
     async fn at(bench: &'a Bench, place: Place, event: Event) -> Self {
         let kind = format!("walk.{place:?}.{event}").to_ascii_lowercase();
-        let start = if place == Place::Waiting { StartState::Waiting } else { StartState::Ready };
-        let job = NewJob { start, business_key: Some(business_key(&kind)), ..new_job(&kind) };
+        let job = NewJob { business_key: Some(business_key(&kind)), ..new_job(&kind) };
+        let job = if place == Place::Waiting { job.awaiting(wait("go", None)) } else { job };
         let mut walker = Self { bench, id: bench.submit(job).await, kind, claim: None };
         let happened = "the walk only takes legal steps";
         match place {
@@ -68,7 +69,7 @@ impl<'a> Walker<'a> {
             Event::Pause => store.pause(self.id).await,
             Event::Resume => store.resume(self.id).await,
             Event::Retry => store.retry(self.id).await,
-            Event::Release => store.release(self.id).await,
+            Event::Release => return self.bench.deliver(&to_job(self.id)).await.released().count() > 0,
             Event::Succeed => return self.try_settle(success).await,
             Event::Fail => return self.try_settle(|claim| failure(claim, "walked")).await,
             Event::Reschedule => return self.try_settle(|claim| another_try(claim, Duration::ZERO)).await,

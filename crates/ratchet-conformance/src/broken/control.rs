@@ -3,6 +3,7 @@ use ratchet_core::store::{Replacement, StoreDecorator, SubmitUnit, Transitioned}
 use ratchet_core::{Fence, JobId, JobState, NewJob, Store, StoreError};
 
 use super::{Broken, Flaw, Layer};
+use crate::signals::to_job;
 
 #[derive(Debug)]
 pub(super) enum Control {}
@@ -57,9 +58,9 @@ impl StoreDecorator for Layer<Control> {
         };
         if self.has(Flaw::RetriesUnsignaled)
             && let Some(done) = &mut done
-            && let Some(released) = self.good.release(id).await?
         {
-            done.job = released.job;
+            self.good.deliver(&to_job(id)).await?;
+            done.job = self.inner_job(id).await.unwrap_or_else(|| done.job.clone());
         }
         if self.has(Flaw::RevivesNothing) {
             for revived in done.iter().flat_map(|done| &done.followed) {
@@ -71,15 +72,6 @@ impl StoreDecorator for Layer<Control> {
             seen.errors.insert(id, before.last_error);
             seen.versions.insert(id, done.job.version);
         }
-        self.answer(id, done).await
-    }
-
-    async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-        if self.has(Flaw::ControlsNothing) {
-            return Ok(None);
-        }
-        let done = self.good.release(id).await?;
-        self.seen().released.insert(id);
         self.answer(id, done).await
     }
 

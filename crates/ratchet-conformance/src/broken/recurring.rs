@@ -21,21 +21,18 @@ impl StoreDecorator for Layer<Recurring> {
         self.good.create_recurring(&self.spoilt(new)).await
     }
 
-    async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
-        if self.has(Flaw::DeclaresAnew) {
-            self.good.cancel_recurring(new.id, ArchiveReason::Canceled, None).await?;
-        }
-        if self.has(Flaw::ForgetsTheRetired) && self.good.find_recurring(&[new.id]).await?.is_empty() {
-            self.good.create_recurring(new).await?;
-            return Ok(Declared::Created);
-        }
-        self.good.declare_recurring(&self.spoilt(new)).await
-    }
-
-    async fn declare_all_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+    async fn declare_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
         let mut declared = Vec::with_capacity(all.len());
         for new in all {
-            declared.push(StoreDecorator::declare_recurring(self, new).await?);
+            if self.has(Flaw::DeclaresAnew) {
+                self.good.cancel_recurring(new.id, ArchiveReason::Canceled, None).await?;
+            }
+            if self.has(Flaw::ForgetsTheRetired) && self.good.find_recurring(&[new.id]).await?.is_empty() {
+                self.good.create_recurring(new).await?;
+                declared.push(Declared::Created);
+            } else {
+                declared.extend(self.good.declare_recurring(&[self.spoilt(new)]).await?);
+            }
         }
         Ok(declared)
     }

@@ -26,6 +26,7 @@ impl StoreDecorator for Layer<Signals> {
             _ => {}
         }
         let mut done = self.good.deliver(&delivery).await?;
+        self.seen().released.extend(done.released().map(|job| job.id));
         match (self.flaw, &delivery.target) {
             (Flaw::SaysDelivered, _) if done.jobs.is_empty() => done.jobs.extend(self.someone().await?),
             (Flaw::LastSignalWins, SignalTarget::Job(id)) => drop(self.seen().late.insert(*id, delivery)),

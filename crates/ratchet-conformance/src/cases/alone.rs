@@ -142,9 +142,9 @@ macro_rules! list_cases_alone {
         control::pausing_a_paused_job_changes_nothing [NoGuard],
         control::a_running_job_cannot_be_paused [NoGuard],
         control::a_job_that_is_not_paused_cannot_be_resumed [NoGuard],
-        control::a_released_job_is_due_from_its_release [ControlsNothing, ReleaseKeepsTime],
-        control::a_job_released_before_its_time_keeps_its_time [ControlsNothing, LosesDelay],
-        control::a_job_is_released_once [NoGuard],
+        control::a_released_job_is_due_from_its_release [DeliversNothing, ReleaseKeepsTime],
+        control::a_job_released_before_its_time_keeps_its_time [DeliversNothing, LosesDelay],
+        control::a_job_is_released_once [SaysDelivered],
         control::nothing_can_be_asked_of_an_unknown_job [NoGuard],
 
         retry::a_retried_job_starts_afresh_and_is_due_now [RetryKeepsError, ForgetsVersion],

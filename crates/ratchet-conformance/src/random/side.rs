@@ -9,16 +9,18 @@ use ratchet_core::claim::{Boost, ClaimRequest, Fence};
 use ratchet_core::node::{NodeRegistration, NodeVitals};
 use ratchet_core::record::{JobRecord, Timing};
 use ratchet_core::settlement::DeadLetterReason;
+use ratchet_core::signal::Delivery;
 use ratchet_core::store::{Progress, Replacement, SubmitUnit, Transitioned};
 use ratchet_core::{
-    AttemptRecord, AttemptStatus, Change, Claim, Due, ErrorKind, ErrorReport, JobState, JobType, JsonText, NewJob,
-    NodeName, Settlement, StartState, Store, StoreError,
+    AttemptRecord, AttemptStatus, Change, Claim, DeliveryId, Due, ErrorKind, ErrorReport, JobState, JobType, JsonText,
+    NewJob, NodeName, Settlement, Store, StoreError,
 };
 
 use super::operation::{ChangeDraft, ClaimDraft, Draft, DueDraft, Ending, KEYS, KINDS, Operation, QUEUES, World};
 use super::ties::told;
 use super::{TICK, days};
 use crate::bench::{business_key, idempotency_key, new_job, pool, request};
+use crate::signals::{to_job, wait};
 
 /// A store and the time at which its part of the walk began.
 pub(super) struct Side {
@@ -89,7 +91,10 @@ impl Side {
             Operation::Pause(id) => self.transitioned(store.pause(*id).await),
             Operation::Resume(id) => self.transitioned(store.resume(*id).await),
             Operation::Retry(id) => self.transitioned(store.retry(*id).await),
-            Operation::Release(id) => self.transitioned(store.release(*id).await),
+            Operation::Release(id) => {
+                let go = Delivery { id: DeliveryId(id.0), ..to_job(*id) };
+                said(told(&store.deliver(&go).await.unwrap().jobs))
+            }
             Operation::Replace(old, new) => match store.replace(*old, &self.new_job(new)).await {
                 Ok(Replacement::Replaced(transitioned)) => self.transitioned(Ok(Some(transitioned))),
                 other => said(kind_of(other)),
@@ -222,10 +227,9 @@ impl Side {
             DueDraft::After(count) => Due::After(days(count)),
             DueDraft::At(day) => Due::At(self.start + SignedDuration::from_hours(24 * day)),
         };
-        job.start = if draft.waiting { StartState::Waiting } else { StartState::Ready };
         job.business_key.clone_from(&draft.business_key);
         job.idempotency_key.clone_from(&draft.idempotency_key);
-        job
+        if draft.waiting { job.awaiting(wait("go", None)) } else { job }
     }
 
     async fn settlement(&self, ending: &Ending) -> Settlement {

@@ -269,7 +269,7 @@ impl Side {
                     business_key: None,
                     declared: true,
                 };
-                said(kind_of(store.declare_recurring(&new).await))
+                said(kind_of(store.declare_recurring(&[new]).await))
             }
             Tie::Fire => {
                 let (now, due) = store.due_recurring(10).await.unwrap();

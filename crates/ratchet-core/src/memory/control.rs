@@ -39,15 +39,6 @@ impl ControlStore for MemoryStore {
         retried
     }
 
-    async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-        let (mut tables, now) = self.open();
-        tables.control(id, Event::Release, |job| {
-            job.waits_for = 0;
-            job.flow = job.flow.at_rest();
-            job.due_at_release(now);
-        })
-    }
-
     async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
         let (mut tables, now) = self.open();
         // First, so that asking again after a lost reply finds what the first asking did.

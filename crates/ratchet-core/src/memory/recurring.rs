@@ -21,32 +21,14 @@ impl RecurringStore for MemoryStore {
         tables.create_recurring(new, now)
     }
 
-    async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
+    async fn declare_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
         let (mut tables, now) = self.open();
-        let Some(known) = tables.recurring.get_mut(&new.id) else {
-            tables.create_recurring(new, now)?;
-            let ended = tables.recurring_archive.iter().rev().find(|one| one.schedule.id == new.id);
-            let history = match ended {
-                Some(one) if one.reason == ArchiveReason::Retired => one.schedule.history(),
-                _ => History::default(),
-            };
-            if let Some(one) = tables.recurring.get_mut(&new.id) {
-                *one = one.clone().after(history);
-            }
-            return Ok(Declared::Created);
-        };
-        known.updated_at = now;
-        if known.is_as_declared(new) {
-            return Ok(Declared::Unchanged);
+        let before = tables.clone();
+        let declared: Result<_, _> = all.iter().map(|new| tables.declare_recurring(new, now)).collect();
+        if declared.is_err() {
+            *tables = before;
         }
-        let next_fire = known.next_fire_if_changed(new, now);
-        *known = RecurringRecord {
-            next_fire,
-            updated_at: now,
-            business_key: known.business_key.clone(),
-            ..RecurringRecord::stored(new, known.created_at).after(known.history())
-        };
-        Ok(Declared::Changed)
+        declared
     }
 
     async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
@@ -131,6 +113,33 @@ impl RecurringStore for MemoryStore {
 }
 
 impl Tables {
+    fn declare_recurring(&mut self, new: &NewRecurring, now: Timestamp) -> Result<Declared, StoreError> {
+        let Some(known) = self.recurring.get_mut(&new.id) else {
+            self.create_recurring(new, now)?;
+            let ended = self.recurring_archive.iter().rev().find(|one| one.schedule.id == new.id);
+            let history = match ended {
+                Some(one) if one.reason == ArchiveReason::Retired => one.schedule.history(),
+                _ => History::default(),
+            };
+            if let Some(one) = self.recurring.get_mut(&new.id) {
+                *one = one.clone().after(history);
+            }
+            return Ok(Declared::Created);
+        };
+        known.updated_at = now;
+        if known.is_as_declared(new) {
+            return Ok(Declared::Unchanged);
+        }
+        let next_fire = known.next_fire_if_changed(new, now);
+        *known = RecurringRecord {
+            next_fire,
+            updated_at: now,
+            business_key: known.business_key.clone(),
+            ..RecurringRecord::stored(new, known.created_at).after(known.history())
+        };
+        Ok(Declared::Changed)
+    }
+
     fn create_recurring(&mut self, new: &NewRecurring, now: Timestamp) -> Result<(), StoreError> {
         if self.recurring.contains_key(&new.id) {
             return Ok(());

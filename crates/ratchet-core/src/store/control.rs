@@ -33,9 +33,6 @@ pub trait ControlStore: Send + Sync {
     /// because its condition was undecidable: see [`untold`](crate::flow::untold).
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
-    /// Lets a WAITING job become PENDING; it counts as waiting for a slot since now, or since its time if that is later.
-    async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
-
     /// Cancels `old` and stores `new`, atomically; `new` may take over the business key of `old`.
     ///
     /// The idempotency key is checked before anything else, so that repeating the call after a lost reply finds what the

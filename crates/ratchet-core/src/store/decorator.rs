@@ -179,7 +179,6 @@ decorated! {
         Write fn pause(id: JobId) -> Option<Transitioned>;
         Write fn resume(id: JobId) -> Option<Transitioned>;
         Write fn retry(id: JobId) -> Option<Transitioned>;
-        Write fn release(id: JobId) -> Option<Transitioned>;
         Write fn replace(old: JobId, new: &NewJob) -> Replacement;
     }
     BatchStore {
@@ -220,8 +219,7 @@ decorated! {
     }
     RecurringStore {
         Write fn create_recurring(new: &NewRecurring) -> ();
-        Write fn declare_recurring(new: &NewRecurring) -> Declared;
-        Write fn declare_all_recurring(all: &[NewRecurring]) -> Vec<Declared>;
+        Write fn declare_recurring(all: &[NewRecurring]) -> Vec<Declared>;
         Read fn find_recurring(ids: &[JobId]) -> Vec<RecurringRecord>;
         Read fn list_recurring(filter: &RecurringFilter, after: Option<JobCursor>, limit: usize) -> Page<RecurringRecord>;
         Read fn next_fire() -> Option<Duration>;

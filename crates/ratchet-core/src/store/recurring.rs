@@ -17,28 +17,14 @@ pub trait RecurringStore: Send + Sync {
     /// [`Duplicate`](crate::ErrorKind::Duplicate) if a job or another schedule holds its business key.
     async fn create_recurring(&self, new: &NewRecurring) -> Result<(), StoreError>;
 
-    /// Stores a schedule that code declares, or changes it to what the code now says. In any case it counts as declared just
-    /// now.
-    ///
-    /// One that is already so, one whose [times](NewRecurring::schedule) are the same, and one that is due keeps its next
-    /// fire; another takes the new. A paused one stays paused. One that was [retired](ArchiveReason::Retired) comes back as
-    /// paused as it was, and counts on.
-    async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError>;
-
-    /// Declares schedules, in the order given: stores those that are new, changes the others to what the code now says. Each
-    /// counts as declared now. A node calls this repeatedly for the schedules of its code; unless they have changed it costs a
+    /// Declares schedules, atomically and in the order given: stores those that are new, changes the others to what the code now
+    /// says. Each counts as declared now. A node calls this repeatedly for the schedules of its code; unless they have changed it costs a
     /// few statements for all of them.
     ///
     /// A schedule that is unchanged, one whose [times](NewRecurring::schedule) are the same, and one that is due retains its next
     /// fire; any other takes the new one. A paused one stays paused. One that was [retired](ArchiveReason::Retired) returns as
     /// paused as it was, and continues its counts.
-    async fn declare_all_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
-        let mut declared = Vec::with_capacity(all.len());
-        for new in all {
-            declared.push(self.declare_recurring(new).await?);
-        }
-        Ok(declared)
-    }
+    async fn declare_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError>;
 
     /// Returns schedules by id, in the order of the ids; unknown ids are left out.
     async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError>;

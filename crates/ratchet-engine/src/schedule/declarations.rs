@@ -72,7 +72,7 @@ impl Declarations {
         }
         let mut tries = 1;
         let declared = loop {
-            match self.store.declare_all_recurring(&all).await {
+            match self.store.declare_recurring(&all).await {
                 // Another node declares the same at this moment.
                 Err(error) if *error.kind() == ErrorKind::Transient && tries < TRIES => {
                     tokio::time::sleep(Duration::from_millis(20) * tries).await;

@@ -125,7 +125,7 @@ mod tests {
             let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
             let store = MemoryStore::new(clock.clone());
             let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_recurring(Timestamp::UNIX_EPOCH).unwrap();
-            store.declare_recurring(&new).await.unwrap();
+            store.declare_recurring(std::slice::from_ref(&new)).await.unwrap();
             let client = Client::new(store.clone());
             let shared = client.store().clone();
             let lease = Lease { store: shared.clone(), name: lease::SCHEDULES, ttl: Duration::from_secs(10) };
@@ -180,7 +180,7 @@ mod tests {
         let mut cluster = Cluster::new().await;
         assert!(cluster.stays(10).await);
         let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_recurring(Timestamp::UNIX_EPOCH).unwrap();
-        cluster.store.declare_recurring(&new).await.unwrap();
+        cluster.store.declare_recurring(&[new]).await.unwrap();
         assert!(cluster.stays(5).await, "as a node does that was not registered at the last look");
     }
 }

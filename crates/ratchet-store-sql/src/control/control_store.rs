@@ -28,10 +28,6 @@ impl<B: Backend> ControlStore for SqlStore<B> {
         self.write(work!([], |conn| control::retry(conn, id))).await
     }
 
-    async fn release(&self, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-        self.write(work!([], |conn| control::release(conn, id))).await
-    }
-
     async fn replace(&self, old: JobId, new: &NewJob) -> Result<Replacement, StoreError> {
         let new = Arc::new(new.clone());
         self.write(work!([new], |conn| control::replace(conn, old, &new))).await

@@ -26,13 +26,12 @@ use crate::submit;
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
 use crate::waist::stmt::Stmt;
-use crate::waist::value::{Value, micros};
+use crate::waist::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
     LOCK_QUEUED,
     LOCK_JOB,
     MOVE,
-    RELEASE,
     REOPEN,
     BEGIN_AGAIN,
     QUEUE_AGAIN,
@@ -107,16 +106,6 @@ pub(crate) async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Trans
         batches::uncount_failures(conn, batch, 1).await?;
     }
     step.done(conn, followed).await
-}
-
-/// Lets a waiting job become claimable.
-pub(crate) async fn release(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-    let Some(step) = Step::of(conn, id, Event::Release).await? else { return Ok(None) };
-    let delay = step.job.release_delay.map_or(0, micros);
-    let flow = step.job.flow.at_rest();
-    let delay = || Value::Int(Some(delay));
-    conn.run(&RELEASE, vec![step.to.state().into(), Value::count(flow.bits()), delay(), delay(), id.into()]).await?;
-    step.done(conn, Vec::new()).await
 }
 
 /// Cancels `old` and stores `new`. After an error the caller rolls back.
@@ -278,12 +267,6 @@ const MOVE: Stmt = Stmt::shared(
     "pausing or resuming a job",
     "UPDATE scheduler_job_queue SET status = ?, paused_from_status = ?, version = version + 1, updated_at = /*now*/ \
      WHERE job_id = ?",
-);
-
-const RELEASE: Stmt = Stmt::shared(
-    "releasing a job",
-    "UPDATE scheduler_job_queue SET status = ?, version = version + 1, waits_for = 0, flow = ?, updated_at = /*now*/, \
-     scheduled_time = CASE WHEN scheduled_time > /*in:?*/ THEN scheduled_time ELSE /*in:?*/ END WHERE job_id = ?",
 );
 
 const REOPEN: Stmt =

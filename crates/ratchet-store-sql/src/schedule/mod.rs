@@ -119,14 +119,8 @@ const INSERT_RECURRING: Stmt = Stmt::shared(
 const INSERT_RECURRING_TAGS: Stmt =
     Stmt::shared("tagging a schedule", "INSERT INTO scheduler_job_tag (tag, job_id) /*rows:text id*/");
 
-/// Stores a schedule that code declares, or changes it to what the code now says.
-pub(crate) async fn declare(conn: &mut dyn Conn, new: &NewRecurring) -> Result<Declared, StoreError> {
-    let declared = declare_all(conn, std::slice::from_ref(new)).await?;
-    declared.first().copied().ok_or_else(too_busy)
-}
-
-/// The same for several: two statements if they are all as they were.
-pub(crate) async fn declare_all(conn: &mut dyn Conn, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+/// Stores schedules that code declares, or changes them to what the code now says: two statements if none has changed.
+pub(crate) async fn declare(conn: &mut dyn Conn, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
     let mut ids: Vec<JobId> = all.iter().map(|new| new.id).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -21,17 +21,12 @@ impl<B: Backend> RecurringStore for SqlStore<B> {
         self.write(work!([new], |conn| schedule::create(conn, &new))).await
     }
 
-    async fn declare_recurring(&self, new: &NewRecurring) -> Result<Declared, StoreError> {
-        let new = Arc::new(new.clone());
-        self.write(work!([new], |conn| schedule::declare(conn, &new))).await
-    }
-
-    async fn declare_all_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+    async fn declare_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
         if all.is_empty() {
             return Ok(Vec::new());
         }
         let all: Arc<[NewRecurring]> = all.into();
-        self.write(work!([all], |conn| schedule::declare_all(conn, &all))).await
+        self.write(work!([all], |conn| schedule::declare(conn, &all))).await
     }
 
     async fn find_recurring(&self, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {

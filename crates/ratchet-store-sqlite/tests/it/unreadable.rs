@@ -84,8 +84,12 @@ async fn a_schedule_of_a_newer_version_is_passed_over_and_can_be_cancelled_or_de
     assert!(!next.is_zero(), "nobody is in a hurry for what cannot be fired");
     assert!(store.cancel_recurring(all[0].id, ArchiveReason::Canceled, None).await.unwrap());
     assert!(store.cancel_recurring(all[1].id, ArchiveReason::Retired, None).await.unwrap());
-    assert_eq!(store.declare_recurring(&all[1]).await.unwrap(), Declared::Created, "its archive can be read");
-    assert_eq!(store.declare_recurring(&all[2]).await.unwrap(), Declared::Changed, "the code knows what it is to be");
+    let declared = store.declare_recurring(&all[1..3]).await.unwrap();
+    assert_eq!(
+        declared,
+        [Declared::Created, Declared::Changed],
+        "an archive can be read, and code knows what is to be"
+    );
     let page = store.list_recurring(&RecurringFilter::default(), None, 10).await.unwrap();
     assert_eq!(ids(page.items), [all[3].id, all[2].id, all[1].id]);
     let tagged = RecurringFilter { tag: all[0].spec.tags.first().cloned(), ..RecurringFilter::default() };
