@@ -784,38 +784,27 @@ WHERE j.lead = (SELECT lead FROM v) AND j.job_id < (SELECT until FROM v) AND j.j
 ORDER BY j.lead DESC, j.job_id DESC
 LIMIT $24;
 
--- control::dead_letters: reading what dead letters are tied to
-SELECT job_id, depends_on, flow
-FROM scheduler_job
-WHERE job_id = ANY ($1);
-
--- control::dead_letters: locking dead letters
+-- control::retry_all: locking dead letters
 SELECT job_id
 FROM scheduler_job
 WHERE job_id = ANY ($1)
 ORDER BY job_id FOR UPDATE;
 
--- control::dead_letters: looking for batches that are not over
-SELECT batch_id
-FROM scheduler_batch
-WHERE completed_at IS NULL AND NOT (sealed = TRUE AND completed_items + failed_items + canceled_items >= total_items)
-    AND batch_id = ANY ($1);
-
--- control::dead_letters: retrying failed jobs
+-- control::retry_all: retrying failed jobs
 UPDATE scheduler_job
 SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, crash_count = 0, scheduled_time = NULL,
     terminated_at = NULL, execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL,
     queue_wait_us = NULL, job_result = NULL
 WHERE job_id = ANY ($1);
 
--- control::dead_letters: queueing failed jobs again
+-- control::retry_all: queueing failed jobs again
 INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, version, flow,
     updated_at, resource)
 SELECT *
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::text[], $8::bigint[],
     $9::bigint[], $10::timestamptz[], $11::text[]);
 
--- control::dead_letters: finding the holders of business keys
+-- control::retry_all: finding the holders of business keys
 SELECT business_key, owner_job_id
 FROM scheduler_business_key_reservation
 WHERE business_key = ANY ($1);

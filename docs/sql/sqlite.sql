@@ -651,36 +651,25 @@ WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? AND (? IS NULL OR
 ORDER BY j.job_id DESC
 LIMIT ?;
 
--- control::dead_letters: reading what dead letters are tied to
-SELECT job_id, depends_on, flow
-FROM scheduler_job
-WHERE job_id IN (?, ?);
-
--- control::dead_letters: locking dead letters
+-- control::retry_all: locking dead letters
 SELECT job_id
 FROM scheduler_job
 WHERE job_id IN (?, ?)
 ORDER BY job_id;
 
--- control::dead_letters: looking for batches that are not over
-SELECT batch_id
-FROM scheduler_batch
-WHERE completed_at IS NULL AND NOT (sealed = 1 AND completed_items + failed_items + canceled_items >= total_items) AND
-    batch_id IN (?, ?);
-
--- control::dead_letters: retrying failed jobs
+-- control::retry_all: retrying failed jobs
 UPDATE scheduler_job
 SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, crash_count = 0, scheduled_time = NULL,
     terminated_at = NULL, execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL,
     queue_wait_us = NULL, job_result = NULL
 WHERE job_id IN (?, ?);
 
--- control::dead_letters: queueing failed jobs again
+-- control::retry_all: queueing failed jobs again
 INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, version, flow,
     updated_at, resource)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- control::dead_letters: finding the holders of business keys
+-- control::retry_all: finding the holders of business keys
 SELECT business_key, owner_job_id
 FROM scheduler_business_key_reservation
 WHERE business_key IN (?, ?);

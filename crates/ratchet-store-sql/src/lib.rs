@@ -83,6 +83,7 @@ const STATEMENTS: &[(&str, &[Stmt])] = files![
     flow::revive,
     control,
     control::dead_letters,
+    control::retry_all,
     control::delete,
     signal,
     signal::mailbox,

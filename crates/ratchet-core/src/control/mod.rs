@@ -1,13 +1,15 @@
-//! The rules of what a person may ask for: cancel, retry, replace, delete.
+//! The rules of what a person may ask for: cancel, retry (one or many), replace, delete.
 //!
 //! A store reads the job and its ties, asks, and writes what it is told. Which event may happen where is not decided here but in
 //! [`transition`](crate::transition).
 
+mod bulk_retry;
 mod canceled_attempt;
 mod deletion;
 mod replacement;
 mod retried;
 
+pub use bulk_retry::{BulkRetry, LetterTies, RETRYING_LETTERS};
 pub use deletion::{DELETING, DeleteTies};
 pub use replacement::{REPLACING, Replace};
 pub use retried::Retried;

@@ -54,8 +54,12 @@ impl ArchiveStore for MemoryStore {
         let removal = |job: &JobRecord| request.removal.of_job(job.flow, job.workflow);
         let (deleted, moved): (Vec<JobId>, Vec<JobId>) =
             gone.iter().partition(|id| tables.jobs.get(id).is_some_and(|job| removal(job) == Removal::Delete));
-        deleted.iter().for_each(|id| tables.erase(*id));
-        moved.iter().for_each(|id| tables.move_to_archive(*id, now));
+        for id in &deleted {
+            tables.erase(*id);
+        }
+        for id in &moved {
+            tables.move_to_archive(*id, now);
+        }
         tables.forget_edges(&gone);
         Ok(request.answer(&read, moved.len() as u64, deleted.len() as u64))
     }

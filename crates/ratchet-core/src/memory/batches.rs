@@ -165,17 +165,16 @@ impl Tables {
         Ok(followed)
     }
 
-    /// Takes the failure of a child back that is retried.
-    pub(super) fn uncount_failure(&mut self, child: JobId) -> Result<(), StoreError> {
-        let Some(batch) = self.jobs.get(&child).and_then(|job| batch_of(job.flow, job.parent)) else { return Ok(()) };
-        match self.batches.get_mut(&batch) {
+    /// Takes back the failures of children that are retried.
+    pub(super) fn uncount_failures(&mut self, id: JobId, count: u64) -> Result<(), StoreError> {
+        match self.batches.get_mut(&id) {
             Some(batch) if !CountedBatch::of(batch).is_over() => {
-                batch.counts.failed = batch.counts.failed.saturating_sub(1);
+                batch.counts.failed = batch.counts.failed.saturating_sub(count);
                 Ok(())
             }
             _ => {
-                let problem = "its batch is over, and counts it as failed; submit it anew";
-                Err(StoreError::new(ErrorKind::Conflict, format!("retry job {child}"), problem))
+                let problem = format!("batch {id} is over and counts it as failed; submit it anew");
+                Err(StoreError::new(ErrorKind::Conflict, "retrying a child of a batch", problem))
             }
         }
     }

@@ -3,6 +3,7 @@ use jiff::Timestamp;
 
 use super::batches::Tallies;
 use super::{MemoryStore, Tables};
+use crate::batch::batch_of;
 use crate::control::Replace;
 use crate::error::{ErrorKind, StoreError};
 use crate::id::JobId;
@@ -73,14 +74,22 @@ impl Tables {
         if let Some(problem) = self.untold(job) {
             return Err(StoreError::new(ErrorKind::Conflict, format!("retry job {id}"), problem));
         }
-        let signal_came = job.awaits_signal_when_retried() && self.take_kept(id, now);
-        let Some(reset) = self.jobs.get(&id).and_then(|job| job.retried(signal_came)) else { return Ok(None) };
-        let retried = self.control(id, reset.event, |job| reset.write(job, now))?;
-        let Some(mut retried) = retried else { return Ok(None) };
-        self.uncount_failure(id)?;
+        let batch = batch_of(job.flow, job.parent);
+        let Some(mut retried) = self.retry_row(id, now)? else { return Ok(None) };
+        if let Some(batch) = batch {
+            self.uncount_failures(batch, 1)?;
+        }
         self.begin_limit(id, now);
         retried.followed = self.revive(id, now)?;
         Ok(Some(retried))
+    }
+
+    /// Writes the row of a failed job that is retried.
+    pub(super) fn retry_row(&mut self, id: JobId, now: Timestamp) -> Result<Option<Transitioned>, StoreError> {
+        let awaits_signal = self.jobs.get(&id).is_some_and(JobRecord::awaits_signal_when_retried);
+        let signal_came = awaits_signal && self.take_kept(id, now);
+        let Some(reset) = self.jobs.get(&id).and_then(|job| job.retried(signal_came)) else { return Ok(None) };
+        self.control(id, reset.event, |job| reset.write(job, now))
     }
 
     pub(super) fn cancel(

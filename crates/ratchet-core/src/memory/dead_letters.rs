@@ -1,12 +1,12 @@
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::query::{check_limit, passes};
 use super::{MemoryStore, Tables};
+use crate::batch::Batch;
+use crate::control::{BulkRetry, LetterTies};
 use crate::dead_letter::{DeadLetter, DeadLetterFilter, has_failed};
 use crate::error::StoreError;
-use crate::flow::Flow;
-use crate::id::JobId;
-use crate::limits::check_retry_count;
 use crate::page::{JobCursor, JobFilter, ListCursor, Page};
 use crate::record::JobRecord;
 use crate::state::JobState;
@@ -30,46 +30,19 @@ impl DeadLetterStore for MemoryStore {
     }
 
     async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
-        check_retry_count(limit).map_err(|refused| StoreError::refused("retrying dead letters", refused))?;
+        let mut retry = BulkRetry::new(limit)?;
         let (mut tables, now) = self.open();
-        let before = tables.clone();
         let letters = tables.letters(&filter.jobs, None, LETTERS_LOOKED_AT_MAX);
-        let chosen = letters.iter().filter(|letter| filter.passes(letter));
-        let call: Vec<JobId> = chosen.map(|letter| letter.id).collect();
-        let mut retried = RetriedAll::default();
-        let mut held = Vec::new();
-        let mut left = limit;
-        for id in call.iter().copied() {
-            if left == 0 {
-                break;
-            }
-            let untold = tables.jobs.get(&id).is_some_and(|job| tables.untold(job).is_some());
-            if untold || tables.batch_is_over(id) {
-                retried.passed_over += 1;
-                continue;
-            }
-            left -= 1;
-            match tables.retry(id, now).map_err(|error| error.of_letter(id, &call)) {
-                Ok(None) => {}
-                Ok(Some(done)) => {
-                    retried.count += 1;
-                    retried.revived += done.followed.len() as u64;
-                    let can_run = done.job.state == JobState::Pending;
-                    retried.priority = retried.priority.max(can_run.then_some(done.job.spec.priority));
-                }
-                // Whatever it has changed is put back below.
-                Err(error) if !error.held().is_empty() => held.extend_from_slice(error.held()),
-                Err(error) => {
-                    *tables = before;
-                    return Err(error);
-                }
-            }
-        }
-        if !held.is_empty() {
+        let meant = letters.iter().filter(|letter| filter.passes(letter));
+        let meant: Vec<JobRecord> = meant.filter_map(|letter| tables.jobs.get(&letter.id).cloned()).collect();
+        let ties = tables.letter_ties(&meant);
+        retry.judge(meant, &ties);
+        let before = tables.clone();
+        let retried = tables.retry_letters(&retry, now);
+        if retried.is_err() {
             *tables = before;
-            return Err(StoreError::held_keys("retry dead letters", held));
         }
-        Ok(retried)
+        retried
     }
 }
 
@@ -95,11 +68,26 @@ impl Tables {
         })
     }
 
-    /// Whether a job is a child of a batch that counts it as failed for good.
-    fn batch_is_over(&self, id: JobId) -> bool {
-        let child = self.jobs.get(&id).filter(|job| job.flow.has(Flow::BATCH_CHILD));
-        let Some(parent) = child.and_then(|job| job.parent) else { return false };
-        let open = self.batches.get(&parent);
-        open.is_none_or(|batch| batch.completed_at.is_some() || batch.counts.is_complete())
+    fn letter_ties(&self, letters: &[JobRecord]) -> LetterTies {
+        let undecidable = letters.iter().filter(|job| self.untold(job).is_some()).map(|job| job.id).collect();
+        let batches: Vec<Batch> =
+            LetterTies::batches(letters).iter().filter_map(|id| self.batches.get(id).cloned()).collect();
+        LetterTies::new(undecidable, &batches)
+    }
+
+    /// Retries the letters that were chosen; after an error the caller puts back what was.
+    fn retry_letters(&mut self, retry: &BulkRetry, now: Timestamp) -> Result<RetriedAll, StoreError> {
+        retry.refuse_held(retry.held_keys(|key| self.business_keys.get(key).copied()))?;
+        for letter in retry.plain() {
+            self.retry_row(letter.id, now)?;
+        }
+        for (batch, count) in retry.uncounted() {
+            self.uncount_failures(batch, count)?;
+        }
+        let mut tied = Vec::new();
+        for id in retry.tied() {
+            tied.extend(self.retry(*id, now).map_err(|error| retry.refused(*id, error))?);
+        }
+        Ok(retry.result(&tied))
     }
 }

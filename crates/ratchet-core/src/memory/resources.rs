@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{MemoryStore, Tables};
-use crate::claim::Fence;
+use crate::claim::{Fence, Permits};
 use crate::error::StoreError;
 use crate::id::NodeId;
 use crate::name::ResourceName;
@@ -78,6 +78,17 @@ impl Tables {
             *in_use.entry(name.clone()).or_insert(0) += 1;
         }
         in_use
+    }
+
+    /// The permits of all limits.
+    pub(super) fn permits_left(&self) -> Permits {
+        let in_use = self.permits_in_use();
+        let mut permits = Permits::default();
+        for (name, known) in &self.resources {
+            let in_use = in_use.get(name).copied().unwrap_or(0);
+            permits.add(name.as_str(), known.limit.max_concurrent as usize, in_use as usize);
+        }
+        permits
     }
 
     /// How long a node waits for a permit that the job needs; `None` if one is free, or it needs none.

@@ -1,4 +1,5 @@
-use std::cmp::Reverse;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -6,7 +7,7 @@ use jiff::Timestamp;
 
 use super::batches::Tallies;
 use super::{Alert, MemoryStore, Tables, to_micros};
-use crate::claim::{Claim, ClaimRequest, Fence, Pool};
+use crate::claim::{Claim, ClaimRequest, Fence, Lane, LaneMerge, LanePlace, Pick, Pool};
 use crate::clock::{elapsed, later};
 use crate::error::{ErrorKind, StoreError};
 use crate::id::JobId;
@@ -121,48 +122,45 @@ impl Tables {
     }
 
     fn claim(&mut self, request: &ClaimRequest, now: Timestamp) -> Result<Vec<Claim>, StoreError> {
-        let mut claimed = Vec::new();
-        let mut probation_left = usize::from(request.probation);
-        for pool in &request.pools {
-            let room = pool.free.min(request.limit - claimed.len());
-            let mut left = room;
-            for id in self.due_for(pool, request, now) {
-                let Some(job) = self.jobs.get(&id).filter(|job| left > 0 && self.wait_for_permit(job).is_none()) else {
-                    continue;
-                };
-                if job.crash_count > 0 {
-                    if probation_left == 0 {
-                        continue;
-                    }
-                    probation_left -= 1;
-                }
-                if let Some((_, job)) = self.transition(id, Event::Claim)? {
-                    left -= 1;
-                    job.picked_by = Some(request.node);
-                    job.picked_at = Some(now);
-                    let fence = Fence { job_id: id, version: job.version, node: request.node };
-                    let job = job.clone();
-                    if let Some(resource) = &job.spec.resource {
-                        self.permits.insert(fence, resource.clone());
-                    }
-                    let inputs = self.inputs_of(&job);
-                    let signal = self.signal_of(id);
-                    claimed.push(Claim { fence, job, inputs, signal });
-                }
+        let mut merge = LaneMerge::new(request, self.due_lanes(request, now), now, self.permits_left());
+        let Pick::Jobs(picked) = merge.pick() else { unreachable!("all lanes were read to their ends") };
+        let mut claimed = Vec::with_capacity(picked.len());
+        for id in picked {
+            let Some((_, job)) = self.transition(id, Event::Claim)? else { continue };
+            job.picked_by = Some(request.node);
+            job.picked_at = Some(now);
+            let fence = Fence { job_id: id, version: job.version, node: request.node };
+            let job = job.clone();
+            if let Some(resource) = &job.spec.resource {
+                self.permits.insert(fence, resource.clone());
             }
+            let inputs = self.inputs_of(&job);
+            let signal = self.signal_of(id);
+            claimed.push(Claim { fence, job, inputs, signal });
         }
         Ok(claimed)
     }
 
-    /// The jobs that a pool could take, in order.
-    fn due_for(&self, pool: &Pool, request: &ClaimRequest, now: Timestamp) -> Vec<JobId> {
-        let mut due: Vec<&JobRecord> =
-            self.jobs.values().filter(|job| self.waits_for(pool, job) && job.due() <= now).collect();
-        due.sort_by_key(|job| {
-            let effective = request.boost.effective(job.spec.priority, job.scheduled_time, now);
-            (Reverse(effective), job.scheduled_time, job.id)
-        });
-        due.into_iter().map(|job| job.id).collect()
+    /// The lanes of a request, with all of their jobs that are due.
+    fn due_lanes(&self, request: &ClaimRequest, now: Timestamp) -> Vec<Lane<'_>> {
+        let mut places: BTreeMap<_, Vec<LanePlace>> = BTreeMap::new();
+        for (index, pool) in request.pools.iter().enumerate() {
+            for job in self.jobs.values().filter(|job| self.waits_for(pool, job) && job.due() <= now) {
+                let resource = job.spec.resource.as_ref().map_or("", AsRef::as_ref);
+                let ends = (job.spec.queue.as_str(), job.spec.kind.as_str(), job.spec.priority);
+                let place = (job.scheduled_time, job.id);
+                places.entry((index, job.crash_count > 0, resource, ends)).or_default().push(place);
+            }
+        }
+        let lane = |((pool, probation, resource, ends), mut places): (_, Vec<LanePlace>)| {
+            let mut lane = Lane::new(pool, probation, Cow::Borrowed(resource), ends);
+            places.sort_unstable();
+            for place in places {
+                lane.push(place);
+            }
+            lane
+        };
+        places.into_iter().map(lane).collect()
     }
 
     /// Whether the job is one that the pool takes when it is due.

@@ -7,24 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use ratchet_core::schedule::{Cron, CronExpression, DstGap, DstOverlap, DstPolicy, Zone};
 
 use crate::oracle::{self, Clock, Expression};
+use crate::seed::seeded;
 use crate::shifts::compare;
-
-/// Prints the seed if the test that holds it panics.
-struct Seed(u64);
-
-impl Drop for Seed {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("to repeat this run: RATCHET_SEED={}", self.0);
-        }
-    }
-}
-
-fn seeded() -> (Rng, Seed) {
-    let given = std::env::var("RATCHET_SEED").ok();
-    let seed = given.map_or_else(|| fastrand::u64(..), |text| text.parse().expect("RATCHET_SEED is a number"));
-    (Rng::with_seed(seed), Seed(seed))
-}
 
 /// A value, a range or a step.
 fn item(rng: &mut Rng, first: i32, last: i32, wraps: bool) -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ratchet_core::{ClaimRequest, StoreError, clock};
 
-use crate::claim::lane::{Lane, lanes};
+use crate::claim::lane::Lane;
 use crate::claim::permits::permits_out;
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
@@ -55,7 +55,7 @@ pub(crate) async fn waiting<'a>(
     request: &'a ClaimRequest,
     probation: bool,
 ) -> Result<Vec<LimitedLane<'a>>, StoreError> {
-    let asked = lanes(request, probation);
+    let asked = Lane::all(request, probation);
     let (now, found) = found(conn, &asked, probation).await?;
     let names: BTreeSet<&str> = found.iter().map(|(lane, _)| &*lane.resource).collect();
     let limits = limits_of(conn, &names.into_iter().collect::<Vec<_>>()).await?;

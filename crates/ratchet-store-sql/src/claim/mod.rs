@@ -1,8 +1,7 @@
 //! Taking jobs to run them.
 //!
-//! A lane is what the claim index keeps together: (probation, resource, queue, kind, priority). Within a lane the oldest job comes
-//! first and has the highest boost, so a claim is the merge of the lanes' beginnings, and it is exact. Lanes that nobody
-//! asks for (unknown kinds, paused queues) are never read.
+//! A lane is a range of the claim index: (probation, resource, queue, kind, priority). A claim reads the beginnings of lanes and
+//! takes what their merge in the core picks. Lanes that no node asks for (unknown kinds, paused queues) are never read.
 
 pub(crate) mod lane;
 pub(crate) mod lane_heads;
@@ -17,13 +16,12 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use ratchet_core::claim::{LaneMerge, Permits};
 use ratchet_core::{Claim, ClaimRequest, ErrorKind, Fence, JobId, JobRecord, NodeId, StoreError};
 
 use crate::claim::inputs::add_inputs;
-use crate::claim::lane::{Lane, lanes};
+use crate::claim::lane::{BindLane, Lane};
 use crate::claim::lane_heads::keep_best;
-use crate::claim::merge::Merge;
-use crate::claim::permits::Permits;
 use crate::claim::scan_start::Sort;
 use crate::cluster::is_alive;
 use crate::job_row::{self, claimed_columns};
@@ -51,7 +49,7 @@ const ROUNDS_MAX: usize = 4;
 ///
 /// Writes nothing if there is nothing to take.
 pub(crate) async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-    let mut wanted = lanes(request, false);
+    let mut wanted = Lane::all(request, false);
     if wanted.is_empty() {
         // Nothing to ask for, but a node that is dead is told so all the same.
         return if is_alive(conn, request.node).await? { Ok(Vec::new()) } else { Err(not_alive(request.node)) };
@@ -59,7 +57,7 @@ pub(crate) async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result
     let mut gate = look_at_best(conn, request, Sort::Ordinary, &mut wanted).await?;
     if gate.deferred_due {
         promote(conn, gate.now).await?;
-        wanted = lanes(request, false);
+        wanted = Lane::all(request, false);
         gate = look_at_best(conn, request, Sort::Ordinary, &mut wanted).await?;
     }
     let mut permits = Permits::default();
@@ -68,17 +66,17 @@ pub(crate) async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result
         more = permits::open_lanes(conn, request, false, &mut permits).await?;
     }
     if gate.probation_waits && request.probation {
-        more.append(&mut lanes(request, true));
+        more.append(&mut Lane::all(request, true));
         more.append(&mut permits::open_lanes(conn, request, true, &mut permits).await?);
     }
     if !more.is_empty() {
         gate.now = look_at_best(conn, request, Sort::Special, &mut more).await?.now;
         wanted.append(&mut more);
     }
-    let mut merge = Merge::new(request, wanted, gate.now, permits);
+    let mut merge = LaneMerge::new(request, wanted, gate.now, permits);
     let mut claimed = Vec::new();
     for _ in 0..ROUNDS_MAX {
-        let picked = merge.pick(conn).await?;
+        let picked = merge::pick(conn, &mut merge).await?;
         if picked.is_empty() {
             break;
         }
@@ -249,7 +247,7 @@ async fn look(
         let gate = look_from(conn, request, lanes, Some(&marks)).await?;
         let marks = conn.texts().marks();
         marks.looked(sort, lanes, gate.now, (began, Instant::now()));
-        let found: usize = lanes.iter().map(|lane| lane.read.len()).sum();
+        let found: usize = lanes.iter().map(Lane::count).sum();
         if found >= request.limit || marks.will_do(sort) {
             return Ok(gate);
         }
@@ -314,10 +312,10 @@ async fn look_from(
     }
     let paused: Vec<String> = paused.unwrap_or_default();
     for lane in lanes.iter_mut().filter(|lane| paused.iter().any(|queue| queue == lane.queue)) {
-        lane.read.clear();
+        lane.forget();
     }
     for lane in lanes {
-        lane.more = !lane.probation && lane.read.len() == limit_of(lane);
+        lane.set_more(!lane.probation && lane.count() == limit_of(lane));
     }
     Ok(gate)
 }

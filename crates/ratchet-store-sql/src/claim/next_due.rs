@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ratchet_core::{ClaimRequest, StoreError, clock};
 
-use crate::claim::lane::lanes;
+use crate::claim::lane::{BindLane, Lane};
 use crate::claim::limited_lanes::{self, LimitedLane};
 use crate::claim::scan_start::Sort;
 use crate::waist::conn::Conn;
@@ -29,9 +29,9 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
         limited_wait = fields.bool("limited_wait")?;
         paused.extend(fields.opt_text("paused")?.map(str::to_owned));
     }
-    let mut wanted = lanes(request, false);
+    let mut wanted = Lane::all(request, false);
     if request.probation {
-        wanted.append(&mut lanes(request, true));
+        wanted.append(&mut Lane::all(request, true));
     }
     wanted.retain(|lane| !paused.contains(lane.queue));
     let mut next = next_deferred(conn, request, &paused).await?;

@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use ratchet_core::claim::Permits;
 use ratchet_core::{Claim, ClaimRequest, Fence, NodeId, StoreError};
 
 use crate::claim::lane::Lane;
@@ -28,33 +29,6 @@ macro_rules! permits_out {
     };
 }
 pub(crate) use permits_out;
-
-/// Permits that may still be taken, of resources whose limits this claim has locked.
-#[derive(Default)]
-pub(crate) struct Permits {
-    left: HashMap<String, usize>,
-}
-
-impl Permits {
-    /// Takes a permit for a job of this lane; `false` if none is left.
-    pub(crate) fn take(&mut self, lane: &Lane<'_>) -> bool {
-        match self.left.get_mut(&*lane.resource) {
-            Some(0) => false,
-            Some(left) => {
-                *left -= 1;
-                true
-            }
-            None => true,
-        }
-    }
-
-    /// Gives back what was taken for a job of this lane.
-    pub(crate) fn give_back(&mut self, lane: &Lane<'_>) {
-        if let Some(left) = self.left.get_mut(&*lane.resource) {
-            *left += 1;
-        }
-    }
-}
 
 /// How often a claim chooses further resources because permits of the first are taken meanwhile, or another claim has locked
 /// their limits; each time among twice as many.
@@ -82,11 +56,11 @@ pub(crate) async fn open_lanes<'a>(
             break;
         }
         let limited = next.iter().filter(|one| one.limit.is_some()).map(|one| &*one.lane.resource);
-        let to_lock: BTreeSet<&str> = limited.filter(|name| !permits.left.contains_key(*name)).collect();
+        let to_lock: BTreeSet<&str> = limited.filter(|name| permits.left(name).is_none()).collect();
         lock(conn, &to_lock.into_iter().collect::<Vec<_>>(), permits).await?;
         // A limit that another claim has locked has no permits for this one.
         let has_some = |one: &&&LimitedLane<'_>| {
-            one.limit.is_none() || permits.left.get(&*one.lane.resource).is_some_and(|left| *left > 0)
+            one.limit.is_none() || permits.left(&one.lane.resource).is_some_and(|left| left > 0)
         };
         chosen.extend(next.iter().filter(has_some).map(|one| one.lane.resource.to_string()));
     }
@@ -111,10 +85,10 @@ async fn lock(conn: &mut dyn Conn, names: &[&str], permits: &mut Permits) -> Res
         let mut fields = row.fields();
         in_use.insert(fields.text("resource_name")?.to_owned(), fields.number("in_use")?);
     }
-    permits.left.extend(limits.into_iter().map(|(name, max)| {
-        let left = max.saturating_sub(in_use.get(&name).copied().unwrap_or(0));
-        (name, left)
-    }));
+    for (name, max) in limits {
+        let in_use = in_use.get(&name).copied().unwrap_or(0);
+        permits.add(name, max, in_use);
+    }
     Ok(())
 }
 

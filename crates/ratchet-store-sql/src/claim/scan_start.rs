@@ -153,7 +153,7 @@ impl Marks {
 /// Nothing that is due stands before this in a lane.
 fn mark(lane: &Lane<'_>, present: Timestamp) -> Timestamp {
     let latest = clock::earlier(present, BEHIND);
-    lane.read.front().map_or(latest, |(first, _)| latest.min(*first))
+    lane.first().map_or(latest, |(first, _)| latest.min(first))
 }
 
 #[cfg(test)]

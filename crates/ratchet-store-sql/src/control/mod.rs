@@ -3,6 +3,7 @@
 mod control_store;
 pub(crate) mod delete;
 pub(crate) mod dead_letters;
+pub(crate) mod retry_all;
 
 use ratchet_core::control::{DeleteTies, REPLACING, Replace, Retried};
 use ratchet_core::flow::{End, Waiting};

@@ -199,7 +199,7 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
             "no" => out.push_str(dialect.truth(false)),
             "for_update" if dialect.locks_rows() => out.push_str("FOR UPDATE"),
             "skip_locked" if dialect.locks_rows() => out.push_str("FOR UPDATE SKIP LOCKED"),
-            "for_update" | "skip_locked" => {}
+            "for_update" | "skip_locked" | "schema" => {}
             "by_id" => out.push_str(dialect.by_id()),
             "or_nothing" => out.push_str(dialect.or_nothing()),
             "any" if dialect.has_arrays() => out.push_str("= ANY (?)"),
@@ -209,7 +209,6 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
             "columns" => out.push_str(&columns::listed(argument)),
             "set" => out.push_str(&columns::assigned(argument, "?")),
             "clear" => out.push_str(&columns::assigned(argument, "NULL")),
-            "schema" => {}
             "rows" => {
                 let kinds = columns::kinds(argument);
                 if dialect.has_arrays() {

@@ -1,5 +1,9 @@
 //! Taking jobs to run them.
 
+mod lane;
+mod merge;
+mod permits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +16,10 @@ use crate::priority::Priority;
 use crate::record::JobRecord;
 use crate::signal::Signal;
 use crate::state::JobState;
+
+pub use lane::{Lane, LanePlace};
+pub use merge::{LaneMerge, LaneRead, Pick};
+pub use permits::Permits;
 
 /// The right to write an attempt's result: the claim's version, held by one incarnation of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
