@@ -40,7 +40,7 @@ const OWN: &[(&str, &[&str])] = &[
             "ratchet-testdb",
         ],
     ),
-    ("ratchet-chaos", &["ratchet", "ratchet-core", "ratchet-testdb"]),
+    ("ratchet-chaos", &["ratchet", "ratchet-conformance", "ratchet-core", "ratchet-testdb"]),
     ("ratchet-testdb", &["ratchet-core", "ratchet-store-sql"]),
     ("xtask", &["ratchet-core", "ratchet-store-sql", "ratchet-testdb"]),
 ];
