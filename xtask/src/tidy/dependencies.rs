@@ -41,7 +41,7 @@ const OWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("ratchet-chaos", &["ratchet", "ratchet-conformance", "ratchet-core", "ratchet-testdb"]),
-    ("ratchet-testdb", &["ratchet-core", "ratchet-store-sql"]),
+    ("ratchet-testdb", &["ratchet-conformance", "ratchet-core", "ratchet-store-sql"]),
     ("xtask", &["ratchet-core", "ratchet-store-sql", "ratchet-testdb"]),
 ];
 
@@ -67,6 +67,7 @@ const FOREIGN: &[(&str, &[&str], &str)] = &[
             "ratchet-cli",
             "ratchet-bench",
             "ratchet-chaos",
+            "ratchet-testdb",
         ],
         "words, rules and SQL need no runtime",
     ),
