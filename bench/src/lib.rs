@@ -1,5 +1,6 @@
 //! What the measuring programs have in common.
 
 pub mod bare;
+pub mod compare;
 pub mod figures;
 pub mod noop;

@@ -9,6 +9,7 @@ mod postgres;
 mod product;
 mod raw;
 mod report;
+mod rows;
 mod site;
 mod sizes;
 mod sqlite;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ratchet::{Client, Failure, Job, JobContext, Ratchet, RatchetBuilder, Stats};
+use ratchet::{Client, Failure, Job, JobContext, JobHandle, Ratchet, RatchetBuilder, Stats};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::rate;
@@ -24,18 +24,27 @@ impl Job for Noop {
     }
 }
 
-/// Submits so many of them, some at a time.
+/// Jobs of one submit, where their number is not what is measured.
+pub const TOGETHER: usize = 1_000;
+
+/// Submits this number of them, `together` at a time.
 pub async fn fill(client: &Client, jobs: usize, together: usize) -> Result<()> {
-    fill_with(client, jobs, together, |n| Noop { n }).await
+    fill_with(client, jobs, together, |n| Noop { n }).await.map(drop)
 }
 
-/// Submits so many jobs of any kind, some at a time.
-pub async fn fill_with<J: Job>(client: &Client, jobs: usize, together: usize, job: impl Fn(u64) -> J) -> Result<()> {
+/// Submits this number of jobs of any kind, `together` at a time. Returns the last one.
+pub async fn fill_with<J: Job>(
+    client: &Client,
+    jobs: usize,
+    together: usize,
+    job: impl Fn(u64) -> J,
+) -> Result<Option<JobHandle<J::Output>>> {
+    let mut last = None;
     for first in (0..jobs).step_by(together) {
         let portion = first..jobs.min(first + together);
-        client.submit_all(portion.map(|n| client.enqueue(job(n as u64)))).await?;
+        last = client.submit_all(portion.map(|n| client.enqueue(job(n as u64)))).await?.pop();
     }
-    Ok(())
+    Ok(last)
 }
 
 /// How many of the jobs that wait a node runs a second, from its start until so many have ended; and what it had counted then.

@@ -9,6 +9,7 @@ pub mod check;
 pub mod commit;
 pub mod database;
 pub mod deal;
+pub mod dying;
 pub mod errand;
 pub mod faults;
 pub mod history;

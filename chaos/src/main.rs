@@ -11,8 +11,9 @@ use std::time::Duration;
 use clap::Parser;
 use ratchet::{AlwaysAdmit, Ratchet, Store};
 use ratchet_chaos::book::{Book, Ledger};
-use ratchet_chaos::broken::{Broken, BrokenStore};
+use ratchet_chaos::broken::Broken;
 use ratchet_chaos::deal::{Deal, Nothing, Tally};
+use ratchet_chaos::dying::DyingStore;
 use ratchet_chaos::errand::Errand;
 use ratchet_chaos::record::Record;
 use ratchet_chaos::{said, stall};
@@ -61,10 +62,10 @@ async fn main() -> anyhow::Result<()> {
     stall::watch(record.clone())?;
     let mut store = ratchet::open_store(&args.database, true).await?;
     if let Some(broken) = args.broken {
-        store = Arc::new(BrokenStore::new(store, broken)) as Arc<dyn Store>;
+        store = broken.over(store);
     }
     if let Some(calls) = args.dies_after {
-        store = Arc::new(BrokenStore::dying_after(store, calls)) as Arc<dyn Store>;
+        store = Arc::new(DyingStore::new(store, calls)) as Arc<dyn Store>;
     }
     let tally = Tally::default();
     let ms = Duration::from_millis;

@@ -1,4 +1,5 @@
-//! Private database servers for tests and benchmarks, how tests find them, and in [`history`] what they are filled with.
+//! Private database servers for tests and benchmarks, how tests find them, in [`history`] what they are filled with, and in
+//! `suite`, a feature, the tests that all SQL stores share.
 //!
 //! A test that needs a database asks [`postgres_url`] and its siblings: the environment decides, or the servers that
 //! `cargo xtask db start` left running. A test that wants to kill a database starts a [`Server`] of its own:
@@ -33,6 +34,8 @@ mod server;
 mod servers;
 mod site;
 mod state;
+#[cfg(feature = "suite")]
+pub mod suite;
 
 pub use find::{
     ALLOW_MISSING, from_environment, is_missing_allowed, mysql_url, pgbouncer_url, postgres_url, redis_url,

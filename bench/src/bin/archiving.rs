@@ -13,7 +13,9 @@ use clap::Parser;
 use ratchet::prelude::*;
 use ratchet::{ArchiveScope, JobFilter, JobId, Retention, Store};
 use ratchet_bench::bare::Bare;
-use ratchet_bench::figures::{Sample, median};
+use ratchet_bench::compare::order;
+use ratchet_bench::figures::{Sample, median, micros, percentile};
+use ratchet_bench::noop;
 
 #[derive(Parser)]
 struct Args {
@@ -22,7 +24,7 @@ struct Args {
     database: String,
     /// Ended jobs that go to the archive in each round
     #[arg(long, default_value_t = 100_000)]
-    jobs: u64,
+    jobs: usize,
     /// Jobs that flow, a second
     #[arg(long, default_value_t = 200)]
     rate: u32,
@@ -70,17 +72,15 @@ async fn main() -> Result<()> {
     println!("round   without: p50 p99 max      with: p50 p99 max      archived in");
     for round in 0..args.rounds {
         let last = fill(&store, args.jobs).await?;
-        submitted += args.jobs;
+        submitted += args.jobs as u64;
         bare.tidy().await?;
         let mut waits = [Waits::default(), Waits::default()];
         let mut took = Duration::ZERO;
-        // In turn, so that neither always comes after the fill.
-        let first = round + usize::from(args.archiving_first);
-        for turn in [first, first + 1] {
-            let archives = turn % 2 == 1;
+        for side in order(round + usize::from(args.archiving_first), 2) {
+            let archives = side == 1;
             let began = Instant::now();
             submitted += if archives { beside(&store, &args, last).await? } else { alone(&store, &args).await? };
-            waits[turn % 2] = Waits::taken();
+            waits[side] = Waits::taken();
             if archives {
                 took = began.elapsed();
             }
@@ -135,15 +135,10 @@ fn builder(store: &Arc<dyn Store>, retention: Retention) -> ratchet::RatchetBuil
 }
 
 /// Stores jobs and lets them end; says which is the last.
-async fn fill(store: &Arc<dyn Store>, jobs: u64) -> Result<JobId> {
+async fn fill(store: &Arc<dyn Store>, jobs: usize) -> Result<JobId> {
     let node = builder(store, Retention::keep_everything()).queue("default", 500).start().await?;
-    let client = Client::new(store.clone());
-    let mut last = None;
-    for first in (0..jobs).step_by(2_000) {
-        let portion = (first..jobs.min(first + 2_000)).map(|number| client.enqueue(ended(number)));
-        last = client.submit_all(portion).await?.pop();
-    }
-    let last = last.context("--jobs is 0")?;
+    let last =
+        noop::fill_with(&Client::new(store.clone()), jobs, noop::TOGETHER, ended).await?.context("--jobs is 0")?;
     last.wait().await?;
     node.shutdown().await;
     Ok(last.id())
@@ -173,44 +168,35 @@ async fn flow(node: &Ratchet, rate: u32, longest: Duration, over: impl Fn() -> b
     Ok(submitted)
 }
 
-/// How long jobs waited, the shortest first.
+/// How long jobs waited, in milliseconds.
 #[derive(Default)]
 struct Waits {
-    all: Vec<Duration>,
-    /// The p99 of the jobs that were submitted in each second, in milliseconds.
+    all: Vec<f64>,
+    /// The p99 of the jobs that were submitted in each second.
     seconds: Vec<f64>,
 }
 
 impl Waits {
     fn taken() -> Self {
         let waits = std::mem::take(&mut *WAITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        let mut seconds: BTreeMap<u64, Vec<Duration>> = BTreeMap::new();
-        for (submitted, waited) in &waits {
-            seconds.entry(submitted / 1_000_000).or_default().push(*waited);
+        let mut seconds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let mut all = Vec::new();
+        for (submitted, waited) in waits {
+            let ms = micros(waited) / 1_000.0;
+            seconds.entry(submitted / 1_000_000).or_default().push(ms);
+            all.push(ms);
         }
-        let p99_ms = |mut waits: Vec<Duration>| {
-            waits.sort_unstable();
-            at_ms(&waits, 990)
-        };
-        let mut all: Vec<Duration> = waits.into_iter().map(|(_, waited)| waited).collect();
-        all.sort_unstable();
-        Self { all, seconds: seconds.into_values().map(p99_ms).collect() }
+        Self { all, seconds: seconds.values().map(|waits| percentile(waits, 99)).collect() }
     }
 
     fn p99_ms(&self) -> f64 {
-        at_ms(&self.all, 990)
+        percentile(&self.all, 99)
     }
-}
-
-/// How long so many of a thousand waited at most.
-fn at_ms(sorted: &[Duration], per_mille: usize) -> f64 {
-    let at = sorted.len().saturating_sub(1) * per_mille / 1_000;
-    sorted.get(at).copied().unwrap_or_default().as_secs_f64() * 1_000.0
 }
 
 impl std::fmt::Display for Waits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [half, most, all] = [500, 990, 1_000].map(|per_mille| at_ms(&self.all, per_mille));
+        let [half, most, all] = [50, 99, 100].map(|percent| percentile(&self.all, percent));
         let middle = median(&self.seconds);
         let slow = self.seconds.iter().filter(|second| **second > 2.0 * middle).count();
         write!(

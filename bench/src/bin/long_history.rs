@@ -12,6 +12,7 @@ use clap::Parser;
 use ratchet::prelude::*;
 use ratchet::{ArchiveScope, JobFilter, Store, StoreError};
 use ratchet_bench::bare::Bare;
+use ratchet_bench::compare::{Table, order};
 use ratchet_bench::figures::{Sample, median, micros, percentile};
 use ratchet_bench::noop::{self, Noop};
 use ratchet_testdb::history;
@@ -88,14 +89,12 @@ impl Place {
 
     /// Jobs a second.
     async fn drain(&self, jobs: usize) -> Result<f64> {
-        noop::fill(&Client::new(self.store.clone()), jobs, TOGETHER).await?;
+        noop::fill(&Client::new(self.store.clone()), jobs, noop::TOGETHER).await?;
         let node = Ratchet::builder().store(self.store.clone()).job::<Noop>();
         Ok(noop::drain(node, jobs).await?.0)
     }
 }
 
-/// Jobs of one submit.
-const TOGETHER: usize = 1_000;
 /// A page as people look at it, and how many of them are turned at most.
 const PAGE: usize = 50;
 const PAGES: usize = 1_000;
@@ -175,8 +174,8 @@ async fn beside_empty(long: &mut Place, empty: &mut Place, args: &Args) -> Resul
         long.bare.empty(&["scheduler_job_queue"]).await?;
         empty.bare.empty(&["scheduler_job_queue", "scheduler_job", "scheduler_job_execution"]).await?;
         let mut rates = [0.0; 2];
-        for turn in [round, round + 1] {
-            rates[turn % 2] = [&*long, &*empty][turn % 2].drain(args.drain).await?;
+        for side in order(round, 2) {
+            rates[side] = [&*long, &*empty][side].drain(args.drain).await?;
         }
         if round > 0 {
             rounds.push(Sample::new("long history", rates[0], rates[1]));
@@ -194,8 +193,7 @@ async fn beside_held(long: &mut Place, holder: &mut Bare, args: &Args) -> Result
     let (mut all, mut last) = (Vec::new(), Vec::new());
     for round in 0..=args.rounds {
         let mut rates = [Vec::new(), Vec::new()];
-        for turn in [round, round + 1] {
-            let held = turn % 2;
+        for held in order(round, 2) {
             long.bare.empty(&["scheduler_job_queue"]).await?;
             if held == 1 {
                 holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
@@ -222,16 +220,6 @@ async fn beside_held(long: &mut Place, holder: &mut Bare, args: &Args) -> Result
 }
 
 fn print_drains(args: &Args, beside: &str, measures: &[Vec<Sample>]) {
-    println!(
-        "\ndrains of {} jobs, {} rounds: medians in jobs/s and their ratio; ratios of pairs",
-        args.drain, args.rounds
-    );
-    println!("{:<24} {:>9} {beside:>9} {:>7}   {:>7} {:>7} {:>7}", "", "with", "ratio", "median", "lowest", "highest");
-    for rounds in measures.iter().filter(|rounds| !rounds.is_empty()) {
-        let sample = Sample::median(rounds);
-        let [lowest, highest] = ["ratio_lowest", "ratio_highest"].map(|name| sample.extra(name).unwrap_or(0.0));
-        let Sample { name, value, raw, ratio, .. } = sample;
-        let of_medians = value / raw;
-        println!("{name:<24} {value:>9.0} {raw:>9.0} {of_medians:>7.2}   {ratio:>7.2} {lowest:>7.2} {highest:>7.2}");
-    }
+    let title = format!("drains of {} jobs, {} rounds", args.drain, args.rounds);
+    Table { title: &title, beside, extras: &[], floor: None }.print(measures);
 }

@@ -12,6 +12,7 @@ use clap::{Parser, ValueEnum};
 use ratchet::prelude::*;
 use ratchet::{JobLogLayer, JobLogs};
 use ratchet_bench::bare::Bare;
+use ratchet_bench::compare::{Table, order};
 use ratchet_bench::figures::Sample;
 use ratchet_bench::noop;
 use tracing::Subscriber;
@@ -118,7 +119,7 @@ async fn drain(side: Side, args: &Args) -> Result<()> {
     }
     let store = ratchet::open_store(&args.database, true).await?;
     let client = Client::new(store.clone());
-    noop::fill_with(&client, args.jobs, TOGETHER, |_| says(args.lines)).await?;
+    noop::fill_with(&client, args.jobs, noop::TOGETHER, |_| says(args.lines)).await?;
     Bare::open(&args.database).await?.tidy().await?;
     let job_logs = if logs { JobLogs::default() } else { JobLogs::off() };
     let node = Ratchet::builder().store(store).jobs(jobs![says]).job_logs(job_logs);
@@ -140,8 +141,6 @@ fn told<S: Subscriber + for<'l> LookupSpan<'l>>(level: LevelFilter) -> Result<Op
     Ok((level != LevelFilter::OFF).then(|| told.with_filter(level)))
 }
 
-/// Jobs of one submit.
-const TOGETHER: usize = 1_000;
 /// What is left of the throughput should be at least this.
 const FLOOR: f64 = 0.9;
 
@@ -149,33 +148,22 @@ const FLOOR: f64 = 0.9;
 fn compare(args: &Args) -> Result<()> {
     let mut rounds: Vec<Vec<Sample>> = vec![Vec::new(); args.sides.len()];
     for round in 0..=args.rounds {
-        // Each comes early and late.
         let places = args.sides.len() + 1;
         let mut drained = vec![[0.0; 3]; places];
-        for place in (0..places).map(|place| (place + round) % places) {
+        for place in order(round, places) {
             // The last place is that of `off`.
             drained[place] = in_process(args, args.sides.get(place).copied().unwrap_or(Side::Off))?;
         }
         let [off, ..] = drained[args.sides.len()];
         for (place, side) in args.sides.iter().enumerate().filter(|_| round > 0) {
             let [rate, waiting, lost] = drained[place];
-            rounds[place].push(Sample::new(side.name(), rate, off).with("waiting", waiting).with("lost", lost));
+            rounds[place]
+                .push(Sample::new(side.name(), rate, off).with("lines waiting", waiting).with("lines lost", lost));
         }
     }
-    println!("drains of {} jobs, {} lines each, {} rounds: medians, in jobs/s", args.jobs, args.lines, args.rounds);
-    println!(
-        "{:<8} {:>9} {:>9} {:>7} {:>7} {:>7}   {:>13} {:>10}",
-        "", "with", "off", "ratio", "lowest", "highest", "lines waiting", "lines lost"
-    );
-    for rounds in rounds.iter().filter(|rounds| !rounds.is_empty()) {
-        let sample = Sample::median(rounds);
-        let [lowest, highest, waiting, lost] =
-            ["ratio_lowest", "ratio_highest", "waiting", "lost"].map(|name| sample.extra(name).unwrap_or(0.0));
-        let Sample { name, value, raw, ratio, .. } = sample;
-        let verdict = if ratio >= FLOOR { "met" } else { "MISSED" };
-        print!("{name:<8} {value:>9.0} {raw:>9.0} {ratio:>7.2} {lowest:>7.2} {highest:>7.2}   ");
-        println!("{waiting:>13} {lost:>10}   {FLOOR} {verdict}");
-    }
+    let title = format!("drains of {} jobs, {} lines each, {} rounds", args.jobs, args.lines, args.rounds);
+    Table { title: &title, beside: Side::Off.name(), extras: &["lines waiting", "lines lost"], floor: Some(FLOOR) }
+        .print(&rounds);
     Ok(())
 }
 

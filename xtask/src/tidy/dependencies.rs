@@ -40,8 +40,8 @@ const OWN: &[(&str, &[&str])] = &[
             "ratchet-testdb",
         ],
     ),
-    ("ratchet-chaos", &["ratchet", "ratchet-core", "ratchet-testdb"]),
-    ("ratchet-testdb", &["ratchet-core", "ratchet-store-sql"]),
+    ("ratchet-chaos", &["ratchet", "ratchet-conformance", "ratchet-core", "ratchet-testdb"]),
+    ("ratchet-testdb", &["ratchet-conformance", "ratchet-core", "ratchet-store-sql"]),
     ("xtask", &["ratchet-core", "ratchet-store-sql", "ratchet-testdb"]),
 ];
 
@@ -67,6 +67,7 @@ const FOREIGN: &[(&str, &[&str], &str)] = &[
             "ratchet-cli",
             "ratchet-bench",
             "ratchet-chaos",
+            "ratchet-testdb",
         ],
         "words, rules and SQL need no runtime",
     ),

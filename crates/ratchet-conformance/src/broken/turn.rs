@@ -94,6 +94,9 @@ impl Broken {
         {
             let version = if self.has(Flaw::NoFence) { job.version } else { fence.version };
             *fence = Fence { node, version, ..*fence };
+            if let Some(attempt) = attempt {
+                attempt.version = version;
+            }
         }
         match (self.flaw, &mut *change) {
             (

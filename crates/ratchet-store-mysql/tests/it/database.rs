@@ -1,92 +1,57 @@
-//! Databases for tests: as many as run at once, each emptied before it is used again.
+//! The server's side of what SQL stores share in their tests.
 
 use std::str::FromStr as _;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
-use ratchet_store_mysql::MysqlStore;
 use ratchet_store_mysql::sqlx::mysql::MySqlConnectOptions;
-use ratchet_store_mysql::sqlx::{self, AssertSqlSafe, ConnectOptions as _, MySqlConnection};
+use ratchet_store_mysql::sqlx::{
+    self, AssertSqlSafe, ConnectOptions as _, Executor as _, MySqlConnection, SqlSafeStr as _,
+};
+use ratchet_store_mysql::{Mysql, MysqlStore};
+use ratchet_store_sql::{Conn, Dialect};
+pub(crate) use ratchet_testdb::suite::url_of;
+use ratchet_testdb::suite::{ServerDatabase, TestServer};
 
-static FREE: Mutex<Vec<String>> = Mutex::new(Vec::new());
-static MADE: AtomicUsize = AtomicUsize::new(0);
+pub(crate) type TestDatabase = ServerDatabase<MysqlServer>;
 
-/// A database of a test's own; dropping it lets the next test have it.
-pub(crate) struct TestDatabase {
-    name: String,
-    /// Whether it has the schema, and nothing else was done to it.
-    usual: bool,
-}
+pub(crate) struct MysqlServer;
 
-impl TestDatabase {
-    /// An empty database with the schema.
-    pub(crate) async fn fresh() -> Self {
-        let free = FREE.lock().unwrap().pop();
-        if let Some(name) = free {
-            let database = Self { name, usual: true };
-            database.execute(EMPTY).await;
-            return database;
-        }
-        let mut database = Self::without_schema().await;
-        database.usual = true;
-        MysqlStore::options(&database.url()).migrate(true).connect().await.unwrap();
-        database
+impl TestServer for MysqlServer {
+    type Backend = Mysql;
+    type Connection = MySqlConnection;
+    const DIALECT: Dialect = Dialect::Mysql;
+    const BEGIN: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN";
+    const TAKING: &'static str = "locking jobs to claim";
+
+    fn url() -> String {
+        ratchet_testdb::mysql_url().unwrap()
     }
 
-    /// An empty database without the schema; it is not used again.
-    pub(crate) async fn without_schema() -> Self {
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ratchet_test_{}_{number}", std::process::id());
-        let mut server = server().connect().await.unwrap();
-        sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut server).await.unwrap();
-        Self { name, usual: false }
+    async fn migrated(url: &str) -> MysqlStore {
+        MysqlStore::options(url).migrate(true).connect().await.unwrap()
     }
 
-    /// Where it is.
-    pub(crate) fn url(&self) -> String {
-        url_of(&ratchet_testdb::mysql_url().unwrap(), &self.name)
+    async fn connect(url: &str) -> MySqlConnection {
+        MySqlConnectOptions::from_str(url).unwrap().disable_statement_logging().connect().await.unwrap()
     }
 
-    pub(crate) async fn connect(&self) -> MySqlConnection {
-        server().database(&self.name).connect().await.unwrap()
+    async fn execute(conn: &mut MySqlConnection, script: String) {
+        sqlx::raw_sql(AssertSqlSafe(script)).execute(conn).await.unwrap();
     }
 
-    pub(crate) async fn execute(&self, script: impl Into<String>) {
-        let mut conn = self.connect().await;
-        sqlx::raw_sql(AssertSqlSafe(script.into())).execute(&mut conn).await.unwrap();
+    async fn prepare(conn: &mut MySqlConnection, text: Arc<str>) -> Result<(), String> {
+        conn.prepare(AssertSqlSafe(text).into_sql_str()).await.map(drop).map_err(|error| error.to_string())
     }
 
-    pub(crate) async fn store(&self) -> MysqlStore {
-        MysqlStore::connect(&self.url()).await.unwrap()
+    async fn log_position(conn: &mut MySqlConnection) -> u64 {
+        let position = "SELECT CAST(variable_value AS UNSIGNED) FROM information_schema.global_status \
+                        WHERE variable_name = 'innodb_lsn_current'";
+        sqlx::query_scalar(position).fetch_one(conn).await.unwrap()
+    }
+
+    fn waist(conn: &mut MySqlConnection) -> impl Conn {
+        ratchet_store_mysql::conn(conn)
     }
 }
 
-impl Drop for TestDatabase {
-    fn drop(&mut self) {
-        if self.usual {
-            FREE.lock().unwrap().push(std::mem::take(&mut self.name));
-        }
-    }
-}
-
-const EMPTY: &str = "DELETE FROM scheduler_job; DELETE FROM scheduler_job_queue; DELETE FROM scheduler_job_tag; \
-     DELETE FROM scheduler_job_execution; DELETE FROM scheduler_business_key_reservation; \
-     DELETE FROM scheduler_idempotency_key; DELETE FROM scheduler_queue; DELETE FROM scheduler_resource_limit; \
-     DELETE FROM scheduler_resource_permit; DELETE FROM scheduler_node; \
-     DELETE FROM scheduler_lock; DELETE FROM scheduler_dlq_alert; DELETE FROM scheduler_job_child; \
-     DELETE FROM scheduler_workflow_condition; DELETE FROM scheduler_batch; DELETE FROM scheduler_signal_wait; \
-     DELETE FROM scheduler_signal; DELETE FROM scheduler_recurring_job; DELETE FROM scheduler_recurring_job_archive; \
-     DELETE FROM scheduler_job_archive; DELETE FROM scheduler_job_archive_tag; \
-     DELETE FROM scheduler_job_log; DELETE FROM scheduler_breaker";
-
-fn server() -> MySqlConnectOptions {
-    MySqlConnectOptions::from_str(&ratchet_testdb::mysql_url().unwrap()).unwrap().disable_statement_logging()
-}
-
-/// A server's URL with another database.
-pub(crate) fn url_of(server: &str, database: &str) -> String {
-    let (rest, query) = server.split_once('?').unwrap_or((server, ""));
-    let base = rest.rsplit_once('/').map_or(rest, |(base, _)| base);
-    let query = if query.is_empty() { String::new() } else { format!("?{query}") };
-    format!("{base}/{database}{query}")
-}
+ratchet_testdb::server_suite!(MysqlServer);

@@ -1,8 +1,1 @@
-use ratchet_conformance::Fixture;
-
-async fn fresh() -> Fixture {
-    let (store, dir) = super::fresh().await;
-    Fixture::new(store, dir)
-}
-
-ratchet_conformance::suite!(fresh);
+ratchet_conformance::suite!(ratchet_testdb::suite::fixture::<super::database::TestDatabase>);

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use ratchet_conformance::cost::{self, Belonging, Spent, compare, of_a_round};
 use ratchet_conformance::{Bench, Fixture};
-use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
-use ratchet_store_sqlite::sqlx::{self, ConnectOptions as _, SqliteConnection};
+use ratchet_store_sqlite::sqlx::{self, SqliteConnection};
 
+use super::database::connect;
 use super::fresh;
 
 const ROUNDS: u32 = 3;
@@ -37,15 +37,6 @@ fn a_child_costs_about_as_much_as_a_plain_job() {
     });
 }
 
-#[test]
-fn dead_children_are_retried_together() {
-    super::run(async {
-        let (store, dir) = fresh().await;
-        let bench = Bench::new(Fixture::new(store.clone(), dir)).await;
-        cost::dead_children_are_retried_together(&bench, || store.counts().statements).await;
-    });
-}
-
 /// The write-ahead log, emptied before it is so long that it would begin anew by itself.
 struct Log {
     path: PathBuf,
@@ -54,8 +45,7 @@ struct Log {
 
 impl Log {
     async fn of(dir: &Path) -> Self {
-        let conn = SqliteConnectOptions::new().filename(dir.join("jobs.db")).connect().await.unwrap();
-        Self { path: dir.join("jobs.db-wal"), conn }
+        Self { path: dir.join("jobs.db-wal"), conn: connect(dir).await }
     }
 
     /// Empties it; says how long it was.

@@ -1,27 +1,9 @@
 use std::collections::HashSet;
 
 use ratchet_store_sql::{Dialect, Texts, all_statements, statements};
-use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
-use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, SqlSafeStr as _};
+use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, Row as _};
 
-#[test]
-fn every_statement_prepares() {
-    super::run(async {
-        let (_store, dir) = super::fresh().await;
-        let options = SqliteConnectOptions::new().filename(dir.path().join("jobs.db"));
-        let mut conn = options.connect().await.unwrap();
-        let texts = Texts::new(Dialect::Sqlite);
-        for stmt in statements(Dialect::Sqlite) {
-            for count in [1, 2, 128, 256] {
-                if count == 1 || (stmt.repeats(Dialect::Sqlite)) {
-                    let text = texts.render(stmt, count);
-                    let prepared = conn.prepare(AssertSqlSafe(text).into_sql_str()).await;
-                    assert!(prepared.is_ok(), "{} with {count}: {:?}", stmt.doing(), prepared.err());
-                }
-            }
-        }
-    });
-}
+use super::database::connect;
 
 #[test]
 fn every_statement_says_what_it_does_in_its_own_words() {
@@ -48,7 +30,7 @@ const LARGE: [&str; 9] = [
 fn what_is_deleted_is_found_by_an_index() {
     super::run(async {
         let (_store, dir) = super::fresh().await;
-        let mut conn = SqliteConnectOptions::new().filename(dir.path().join("jobs.db")).connect().await.unwrap();
+        let mut conn = connect(dir.path()).await;
         let texts = Texts::new(Dialect::Sqlite);
         let mut scanning = Vec::new();
         for stmt in statements(Dialect::Sqlite) {
