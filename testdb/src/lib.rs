@@ -26,6 +26,7 @@ mod guardian;
 pub mod history;
 mod kind;
 pub mod looks;
+pub mod migrations;
 mod packages;
 mod port;
 mod process;

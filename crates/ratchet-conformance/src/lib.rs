@@ -27,7 +27,6 @@ pub mod broken;
 pub mod coordinator;
 pub mod cost;
 pub mod scene;
-pub mod upgrade;
 
 mod bench;
 mod branches;

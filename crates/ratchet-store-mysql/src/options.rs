@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_pool::{Pool, PoolLimits};
+use ratchet_store_sql::migrate::{self, Migration};
 use ratchet_store_sql::{Counters, Dialect, Texts};
 use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
@@ -23,12 +24,18 @@ const STATEMENTS_KEPT: usize = 256;
 pub struct MysqlOptions {
     url: String,
     migrate: bool,
+    steps: &'static [Migration],
     limits: PoolLimits,
 }
 
 impl MysqlOptions {
     pub(crate) fn new(url: &str) -> Self {
-        Self { url: url.to_owned(), migrate: false, limits: PoolLimits::default() }
+        Self {
+            url: url.to_owned(),
+            migrate: false,
+            steps: migrate::migrations(Dialect::Mysql),
+            limits: PoolLimits::default(),
+        }
     }
 
     /// Whether the schema is brought up to date; no unless told otherwise. A schema that lacks something is refused if
@@ -36,6 +43,14 @@ impl MysqlOptions {
     #[must_use]
     pub fn migrate(mut self, migrate: bool) -> Self {
         self.migrate = migrate;
+        self
+    }
+
+    /// Sets other steps than those of this version's schema, for tests of migrating.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn steps(mut self, steps: &'static [Migration]) -> Self {
+        self.steps = steps;
         self
     }
 
@@ -80,7 +95,7 @@ impl MysqlOptions {
             let driver = Arc::new(driver);
             let pool = Pool::new("ratchet-mysql", driver.clone(), self.limits, counters)?;
             let server = Mysql::new(driver, pool);
-            server.prepare(self.migrate).await?;
+            server.prepare(self.migrate, self.steps).await?;
             Ok(server)
         };
         opened.await.map_err(|error: StoreError| error.while_doing(DOING, at))

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ratchet_core::StoreError;
 use ratchet_core::store::PulseStore;
 use ratchet_store_pool::Pool;
-use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, Texts, Work, migrate, server, work};
+use ratchet_store_sql::migrate::{self, Migration};
+use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, Texts, Work, server, work};
 
 use crate::driver::MysqlDriver;
 use crate::options::MysqlOptions;
@@ -33,17 +34,17 @@ impl Mysql {
         Self { driver, pool: Arc::new(pool) }
     }
 
-    /// Makes sure that the database has the schema that this version needs.
-    pub(crate) async fn prepare(&self, migrate: bool) -> Result<(), StoreError> {
+    /// Makes sure that the database has the schema that these steps make.
+    pub(crate) async fn prepare(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
         if self.transact(Intent::Read, work!([], |conn| server::is_mariadb(conn))).await? {
             self.driver.texts.found_mariadb();
         }
         if migrate {
             // DDL commits by itself here, so there is no transaction to put it in; the lock belongs to the connection.
-            let migrated = work!([], |conn| migrate::migrate_exclusively(conn));
+            let migrated = work!([steps], |conn| migrate::migrate_exclusively(conn, steps));
             return self.pool.migrate(Intent::Statement, migrated).await.map(|_| ());
         }
-        self.transact(Intent::Read, work!([], |conn| migrate::check(conn))).await
+        self.transact(Intent::Read, work!([steps], |conn| migrate::check(conn, steps))).await
     }
 }
 

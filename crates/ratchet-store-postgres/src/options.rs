@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_pool::{Pool, PoolLimits};
+use ratchet_store_sql::migrate::{self, Migration};
 use ratchet_store_sql::{Counters, Dialect, Texts};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
@@ -23,6 +24,7 @@ const CHANNEL_BYTES_MAX: usize = 63;
 pub struct PostgresOptions {
     url: String,
     migrate: bool,
+    steps: &'static [Migration],
     pooled: bool,
     listen_url: Option<String>,
     channel: String,
@@ -35,6 +37,7 @@ impl PostgresOptions {
         Self {
             url: url.to_owned(),
             migrate: false,
+            steps: migrate::migrations(Dialect::Postgres),
             pooled: false,
             listen_url: None,
             channel: CHANNEL_DEFAULT.to_owned(),
@@ -48,6 +51,14 @@ impl PostgresOptions {
     #[must_use]
     pub fn migrate(mut self, migrate: bool) -> Self {
         self.migrate = migrate;
+        self
+    }
+
+    /// Sets other steps than those of this version's schema, for tests of migrating.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn steps(mut self, steps: &'static [Migration]) -> Self {
+        self.steps = steps;
         self
     }
 
@@ -128,7 +139,7 @@ impl PostgresOptions {
             let driver = Arc::new(driver);
             let pool = Pool::new("ratchet-postgres", driver.clone(), self.limits, counters)?;
             let server = Postgres::new(driver, pool, hearing);
-            server.prepare(self.migrate).await?;
+            server.prepare(self.migrate, self.steps).await?;
             Ok(server)
         };
         opened.await.map_err(|error: StoreError| error.while_doing(DOING, at))

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ratchet_core::store::PulseStore;
 use ratchet_core::{ClusterCoordinator, StoreError};
 use ratchet_store_pool::Pool;
-use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, Texts, Work, migrate, work};
+use ratchet_store_sql::migrate::{self, Migration};
+use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, Texts, Work, work};
 
 use crate::coordinator::PostgresCoordinator;
 use crate::driver::PostgresDriver;
@@ -39,13 +40,13 @@ impl Postgres {
         Self { driver, pool, coordinator }
     }
 
-    /// Makes sure that the database has the schema that this version needs.
-    pub(crate) async fn prepare(&self, migrate: bool) -> Result<(), StoreError> {
+    /// Makes sure that the database has the schema that these steps make.
+    pub(crate) async fn prepare(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
         if migrate {
-            let migrated = work!([], |conn| migrate::migrate_exclusively(conn));
+            let migrated = work!([steps], |conn| migrate::migrate_exclusively(conn, steps));
             return self.pool.migrate(Intent::Write, migrated).await.map(|_| ());
         }
-        self.transact(Intent::Read, work!([], |conn| migrate::check(conn))).await
+        self.transact(Intent::Read, work!([steps], |conn| migrate::check(conn, steps))).await
     }
 
     /// Waits until the store hears of work on other nodes, for tests.

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
-use crate::waist::stmt::Stmt;
+use crate::waist::stmt::{Stmt, Texts};
 use crate::waist::value::Value;
 
 const DOING: &str = "migrating the schema";
@@ -22,16 +22,16 @@ pub(crate) const UNPREPARED: &[Stmt] = &[VERSION_TABLE, HAS_VERSION_TABLE, LOCK_
 /// One step of the schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
-    /// Its number; the first is 1 and none is left out.
+    /// Its number. The first is 1, and none is left out.
     pub version: u32,
-    /// What it brings, in a few words.
+    /// Its purpose, in a few words.
     pub description: &'static str,
     /// Its statements.
     pub sql: &'static str,
 }
 
 impl Migration {
-    /// The fingerprint by which a step that was changed afterwards is recognised: 64 hexadecimal digits.
+    /// The fingerprint that tells a step from one that was changed afterwards: 64 hexadecimal digits.
     pub fn checksum(&self) -> String {
         Sha256::digest(self.sql).iter().fold(String::with_capacity(64), |mut hex, byte| {
             let _ = write!(hex, "{byte:02x}");
@@ -40,163 +40,50 @@ impl Migration {
     }
 }
 
-/// All steps, the first first.
+/// All steps, in order.
+///
+/// Nothing is released yet: until the first release, a change of the schema is made in the first step, and existing databases are
+/// recreated.
 pub const fn migrations(dialect: Dialect) -> &'static [Migration] {
     match dialect {
-        Dialect::Sqlite => &[
-            Migration { version: 1, description: "jobs", sql: include_str!("../migrations/sqlite/V001__jobs.sql") },
-            Migration {
-                version: 2,
-                description: "node vitals",
-                sql: include_str!("../migrations/sqlite/V002__node_vitals.sql"),
-            },
-            Migration {
-                version: 3,
-                description: "composition",
-                sql: include_str!("../migrations/sqlite/V003__composition.sql"),
-            },
-            Migration {
-                version: 4,
-                description: "queues of schedules",
-                sql: include_str!("../migrations/sqlite/V004__schedule_queues.sql"),
-            },
-            Migration {
-                version: 5,
-                description: "archive",
-                sql: include_str!("../migrations/sqlite/V005__archive.sql"),
-            },
-            Migration {
-                version: 6,
-                description: "permits",
-                sql: include_str!("../migrations/sqlite/V006__permits.sql"),
-            },
-            Migration {
-                version: 7,
-                description: "job log",
-                sql: include_str!("../migrations/sqlite/V007__job_log.sql"),
-            },
-            Migration {
-                version: 8,
-                description: "node services",
-                sql: include_str!("../migrations/sqlite/V008__node_services.sql"),
-            },
-            Migration {
-                version: 9,
-                description: "breaker orders",
-                sql: include_str!("../migrations/sqlite/V009__breaker_orders.sql"),
-            },
-            Migration {
-                version: 10,
-                description: "log groups",
-                sql: include_str!("../migrations/sqlite/V010__log_groups.sql"),
-            },
-        ],
-        Dialect::Postgres => &[
-            Migration { version: 1, description: "jobs", sql: include_str!("../migrations/postgres/V001__jobs.sql") },
-            Migration {
-                version: 2,
-                description: "composition",
-                sql: include_str!("../migrations/postgres/V002__composition.sql"),
-            },
-            Migration {
-                version: 3,
-                description: "queues of schedules",
-                sql: include_str!("../migrations/postgres/V003__schedule_queues.sql"),
-            },
-            Migration {
-                version: 4,
-                description: "archive",
-                sql: include_str!("../migrations/postgres/V004__archive.sql"),
-            },
-            Migration {
-                version: 5,
-                description: "permits",
-                sql: include_str!("../migrations/postgres/V005__permits.sql"),
-            },
-            Migration {
-                version: 6,
-                description: "job log",
-                sql: include_str!("../migrations/postgres/V006__job_log.sql"),
-            },
-            Migration {
-                version: 7,
-                description: "node services",
-                sql: include_str!("../migrations/postgres/V007__node_services.sql"),
-            },
-            Migration {
-                version: 8,
-                description: "breaker orders",
-                sql: include_str!("../migrations/postgres/V008__breaker_orders.sql"),
-            },
-            Migration {
-                version: 9,
-                description: "keep pages",
-                sql: include_str!("../migrations/postgres/V009__keep_pages.sql"),
-            },
-            Migration {
-                version: 10,
-                description: "log groups",
-                sql: include_str!("../migrations/postgres/V010__log_groups.sql"),
-            },
-        ],
-        Dialect::Mysql => &[
-            Migration { version: 1, description: "jobs", sql: include_str!("../migrations/mysql/V001__jobs.sql") },
-            Migration {
-                version: 2,
-                description: "composition",
-                sql: include_str!("../migrations/mysql/V002__composition.sql"),
-            },
-            Migration {
-                version: 3,
-                description: "queues of schedules",
-                sql: include_str!("../migrations/mysql/V003__schedule_queues.sql"),
-            },
-            Migration {
-                version: 4,
-                description: "archive",
-                sql: include_str!("../migrations/mysql/V004__archive.sql"),
-            },
-            Migration {
-                version: 5,
-                description: "permits",
-                sql: include_str!("../migrations/mysql/V005__permits.sql"),
-            },
-            Migration {
-                version: 6,
-                description: "job log",
-                sql: include_str!("../migrations/mysql/V006__job_log.sql"),
-            },
-            Migration {
-                version: 7,
-                description: "node services",
-                sql: include_str!("../migrations/mysql/V007__node_services.sql"),
-            },
-            Migration {
-                version: 8,
-                description: "jobs by principal",
-                sql: include_str!("../migrations/mysql/V008__jobs_by_principal.sql"),
-            },
-            Migration {
-                version: 9,
-                description: "breaker orders",
-                sql: include_str!("../migrations/mysql/V009__breaker_orders.sql"),
-            },
-            Migration {
-                version: 10,
-                description: "log groups",
-                sql: include_str!("../migrations/mysql/V010__log_groups.sql"),
-            },
-        ],
+        Dialect::Sqlite => const { &[initial_schema(include_str!("../migrations/sqlite/V001__initial_schema.sql"))] },
+        Dialect::Postgres => {
+            const { &[initial_schema(include_str!("../migrations/postgres/V001__initial_schema.sql"))] }
+        }
+        Dialect::Mysql => const { &[initial_schema(include_str!("../migrations/mysql/V001__initial_schema.sql"))] },
     }
 }
 
-/// The whole schema as plain DDL, for whoever installs it by hand.
-pub const fn clean_install(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => include_str!("../schema/sqlite.sql"),
-        Dialect::Postgres => include_str!("../schema/postgres.sql"),
-        Dialect::Mysql => include_str!("../schema/mysql.sql"),
-    }
+const fn initial_schema(sql: &'static str) -> Migration {
+    Migration { version: 1, description: "initial schema", sql }
+}
+
+/// A script that installs the whole schema by hand: every step, and the rows that record them.
+pub fn clean_install(dialect: Dialect) -> String {
+    let now = match dialect {
+        // SQLite's shell may be older than the library here.
+        Dialect::Sqlite => String::from("CAST(strftime('%s', 'now') AS INTEGER) * 1000000"),
+        Dialect::Postgres | Dialect::Mysql => dialect.now(0),
+    };
+    let steps = migrations(dialect);
+    let scripts: String = steps.iter().map(|step| format!("{}\n", step.sql)).collect();
+    let records: String = steps.iter().map(|step| record(step, &now, dialect.truth(false))).collect();
+    format!(
+        "-- Installs Ratchet's schema on {} by hand. Generated by `cargo xtask tidy --fix`.\n\n\
+         {scripts}-- The steps that this database has.\n{};\n{records}",
+        dialect.title(),
+        Texts::new(dialect).render(&VERSION_TABLE, 1),
+    )
+}
+
+/// Records a step as done.
+fn record(step: &Migration, now: &str, no: &str) -> String {
+    let Migration { version, description, .. } = step;
+    format!(
+        "INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)\n\
+         VALUES ({version}, '{description}', '{}', {now}, {no});\n",
+        step.checksum()
+    )
 }
 
 const VERSION_TABLE: Stmt = Stmt::shared(
@@ -243,13 +130,13 @@ const END_STEP: Stmt = Stmt::shared(
     "UPDATE ratchet_schema_version SET dirty = /*no*/, applied_at = /*now*/ WHERE version = ?",
 );
 
-/// Applies the steps that are missing; says how many those were.
+/// Applies the steps that are missing, and returns their number.
 ///
-/// The caller keeps other migrations out: on SQLite by a transaction begun as IMMEDIATE, elsewhere by an advisory lock of the driver's. Where
-/// DDL is no part of a transaction, a step that breaks off stays marked and is refused from then on.
-pub async fn migrate(conn: &mut dyn Conn) -> Result<usize, StoreError> {
+/// The caller keeps other migrations out: on SQLite with a transaction that began as IMMEDIATE, elsewhere with an advisory lock. Where
+/// DDL is not part of a transaction, a step that fails stays marked as begun, and the schema is refused from then on.
+pub async fn migrate(conn: &mut dyn Conn, steps: &'static [Migration]) -> Result<usize, StoreError> {
     conn.run(&VERSION_TABLE, vec![]).await?;
-    let missing = missing(conn).await?;
+    let missing = missing(conn, steps).await?;
     for migration in missing {
         let version = Value::count(migration.version);
         let values = vec![version.clone(), migration.description.into(), migration.checksum().as_str().into()];
@@ -262,13 +149,13 @@ pub async fn migrate(conn: &mut dyn Conn) -> Result<usize, StoreError> {
     Ok(missing.len())
 }
 
-/// The same, waiting for whoever else migrates. On PostgreSQL in the caller's transaction, which also ends the lock.
-pub async fn migrate_exclusively(conn: &mut dyn Conn) -> Result<usize, StoreError> {
+/// Does the same after other migrations have ended. On PostgreSQL in the caller's transaction, which also ends the lock.
+pub async fn migrate_exclusively(conn: &mut dyn Conn, steps: &'static [Migration]) -> Result<usize, StoreError> {
     match conn.texts().dialect() {
-        Dialect::Sqlite => migrate(conn).await,
+        Dialect::Sqlite => migrate(conn, steps).await,
         Dialect::Postgres => {
             conn.row(&LOCK_MIGRATIONS, vec![]).await?;
-            migrate(conn).await
+            migrate(conn, steps).await
         }
         Dialect::Mysql => {
             let row = conn.row(&LOCK_MIGRATIONS, vec![]).await?;
@@ -281,7 +168,7 @@ pub async fn migrate_exclusively(conn: &mut dyn Conn) -> Result<usize, StoreErro
                 let problem = "another node has been migrating for five minutes; look what it does, then try again";
                 return Err(StoreError::new(ErrorKind::Unavailable, DOING, problem));
             }
-            let migrated = migrate(conn).await;
+            let migrated = migrate(conn, steps).await;
             conn.row(&UNLOCK_MIGRATIONS, vec![]).await?;
             migrated
         }
@@ -299,14 +186,14 @@ const UNLOCK_MIGRATIONS: Stmt = Stmt::shared("letting other migrations go on", "
     .mysql("SELECT RELEASE_LOCK(CONCAT('ratchet:', MD5(DATABASE()))) AS unlocked");
 
 /// Refuses a schema that this version cannot work with, and changes nothing.
-pub async fn check(conn: &mut dyn Conn) -> Result<(), StoreError> {
+pub async fn check(conn: &mut dyn Conn, steps: &[Migration]) -> Result<(), StoreError> {
     if conn.row(&HAS_VERSION_TABLE, vec![]).await?.is_none() {
         return Err(invalid(
             "the database has no Ratchet schema; run the migrations first, by `ratchet migrate` or with migrate(true)"
                 .to_owned(),
         ));
     }
-    match missing(conn).await?.first() {
+    match missing(conn, steps).await?.first() {
         None => Ok(()),
         Some(first) => Err(invalid(format!(
             "the schema lacks version {} ({}); run the migrations first, by `ratchet migrate` or with migrate(true)",
@@ -315,9 +202,8 @@ pub async fn check(conn: &mut dyn Conn) -> Result<(), StoreError> {
     }
 }
 
-/// The steps that have not been applied, if those that have are the ones that this version knows.
-async fn missing(conn: &mut dyn Conn) -> Result<&'static [Migration], StoreError> {
-    let known = migrations(conn.texts().dialect());
+/// The steps that have not been applied, if the others were applied as they are known here.
+async fn missing<'a>(conn: &mut dyn Conn, known: &'a [Migration]) -> Result<&'a [Migration], StoreError> {
     let mut applied = BTreeMap::new();
     for row in conn.rows(&APPLIED, vec![]).await? {
         let mut fields = row.fields();
@@ -369,4 +255,32 @@ pub fn statements(script: &str) -> impl Iterator<Item = String> {
 
 fn invalid(problem: String) -> StoreError {
     StoreError::new(ErrorKind::Invalid, DOING, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_database_has_the_same_steps_without_gaps() {
+        let named = |dialect: &Dialect| -> Vec<_> {
+            migrations(*dialect).iter().map(|step| (step.version, step.description)).collect()
+        };
+        let first = named(&Dialect::Sqlite);
+        assert!(first.iter().map(|(version, _)| *version).eq(1..=first.len().try_into().unwrap()), "{first:?}");
+        for dialect in Dialect::ALL {
+            assert_eq!(named(dialect), first, "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_taken_apart() {
+        let check = |script: &str, expected: &[&str]| {
+            assert_eq!(statements(script).collect::<Vec<_>>(), expected, "{script:?}");
+        };
+        check("", &[]);
+        check("-- Nothing;\n", &[]);
+        check("CREATE TABLE t (a, b);", &["CREATE TABLE t (a, b)"]);
+        check("CREATE TABLE t (\n    a\n);\n-- b;\nSELECT ';';\n", &["CREATE TABLE t (\n    a\n)", "SELECT ';'"]);
+    }
 }

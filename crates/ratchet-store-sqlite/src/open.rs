@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ratchet_core::{ErrorKind, StoreError};
-use ratchet_store_sql::{Counters, Dialect, Texts, migrate};
+use ratchet_store_sql::migrate::{self, Migration};
+use ratchet_store_sql::{Counters, Dialect, Texts};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
@@ -18,6 +19,7 @@ pub struct SqliteOptions {
     path: PathBuf,
     create: bool,
     migrate: bool,
+    steps: &'static [Migration],
     busy_timeout: Duration,
     readers: u32,
     synchronous: Synchronous,
@@ -43,6 +45,7 @@ impl SqliteOptions {
             path: path.to_owned(),
             create: true,
             migrate: true,
+            steps: migrate::migrations(Dialect::Sqlite),
             busy_timeout: Duration::from_secs(10),
             readers: 4,
             synchronous: Synchronous::default(),
@@ -61,6 +64,14 @@ impl SqliteOptions {
     #[must_use]
     pub fn migrate(mut self, migrate: bool) -> Self {
         self.migrate = migrate;
+        self
+    }
+
+    /// Sets other steps than those of this version's schema, for tests of migrating.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn steps(mut self, steps: &'static [Migration]) -> Self {
+        self.steps = steps;
         self
     }
 
@@ -117,7 +128,7 @@ impl SqliteOptions {
             self.check_schema().await?;
         }
         let sqlite = Sqlite::new(self.connect_options(), self.readers)?;
-        sqlite.prepare(self.migrate).await?;
+        sqlite.prepare(self.migrate, self.steps).await?;
         Ok(sqlite)
     }
 
@@ -128,7 +139,8 @@ impl SqliteOptions {
         let opened = options.disable_statement_logging().connect().await;
         let mut conn = opened.map_err(|error| store_error("looking into the file", error))?;
         let (texts, counters) = (Texts::new(Dialect::Sqlite), Counters::default());
-        migrate::check(&mut Session { conn: &mut conn, texts: &texts, counters: &counters }).await
+        let mut session = Session { conn: &mut conn, texts: &texts, counters: &counters };
+        migrate::check(&mut session, self.steps).await
     }
 
     fn connect_options(&self) -> SqliteConnectOptions {

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ratchet_core::store::{PulseStore, WatchGuard};
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_pool::StoreThread;
-use ratchet_store_sql::{Backend, Counters, Counts, Dialect, Intent, SqlStore, Texts, Work, migrate, work};
+use ratchet_store_sql::migrate::{self, Migration};
+use ratchet_store_sql::{Backend, Counters, Counts, Dialect, Intent, SqlStore, Texts, Work, work};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, SqlitePool};
 
@@ -63,12 +64,15 @@ impl Sqlite {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Makes sure that the file can be written and has the schema that this version needs.
-    pub(crate) async fn prepare(&self, migrate: bool) -> Result<(), StoreError> {
+    /// Makes sure that the file can be written and has the schema that these steps make.
+    pub(crate) async fn prepare(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
         if migrate {
-            return self.transact(Intent::Write, work!([], |conn| migrate::migrate(conn))).await.map(|_| ());
+            return self
+                .transact(Intent::Write, work!([steps], |conn| migrate::migrate(conn, steps)))
+                .await
+                .map(|_| ());
         }
-        self.transact(Intent::Write, work!([], |conn| migrate::check(conn))).await
+        self.transact(Intent::Write, work!([steps], |conn| migrate::check(conn, steps))).await
     }
 
     /// Counts the steps of SQLite's virtual machine on the writing connection from now on, for tests of query plans.

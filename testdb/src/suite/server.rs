@@ -142,8 +142,8 @@ impl<S: TestServer> SqlDatabase for ServerDatabase<S> {
 
 /// Deletes the rows of every table but that of the schema's versions.
 fn emptying(dialect: Dialect) -> String {
-    let tables =
-        migrate::clean_install(dialect).lines().filter_map(|line| line.strip_prefix("CREATE TABLE scheduler_"));
+    let script = migrate::clean_install(dialect);
+    let tables = script.lines().filter_map(|line| line.strip_prefix("CREATE TABLE scheduler_"));
     tables
         .filter_map(|rest| rest.split_whitespace().next())
         .fold(String::new(), |script, table| script + "DELETE FROM scheduler_" + table + ";")

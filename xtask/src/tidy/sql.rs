@@ -1,16 +1,19 @@
-//! `docs/sql`: every statement as each database gets it, for reviewers to read, paste and explain.
+//! Generated SQL: in `docs/sql` every statement as each database gets it, for reviewers to read, paste and explain, and
+//! scripts that install the schema by hand.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use ratchet_store_sql::migrate::clean_install;
 use ratchet_store_sql::{Dialect, Texts, statements_by_module};
 
 use super::{Finding, Project};
 use crate::workspace::Workspace;
 
 const FOLDER: &str = "docs/sql";
+const SCHEMA_FOLDER: &str = "crates/ratchet-store-sql/schema";
 /// Lists are written with this many entries, so that the repetition shows.
 const ENTRIES: usize = 2;
 /// Columns of a line, unless a single word has more.
@@ -43,12 +46,18 @@ const JOINED_TO_NEXT: &[&str] = &["FOR", "DO", "KEY", "LEFT", "CROSS", "UNION", 
 
 /// Every page: its path and its text.
 fn pages() -> Vec<(String, String)> {
-    Dialect::ALL.iter().map(|dialect| (format!("{FOLDER}/{}.sql", dialect.name()), page(*dialect))).collect()
+    let of = |dialect: &Dialect| {
+        let file = |folder: &str| format!("{folder}/{}.sql", dialect.name());
+        [(file(FOLDER), page(*dialect)), (file(SCHEMA_FOLDER), clean_install(*dialect))]
+    };
+    Dialect::ALL.iter().flat_map(of).collect()
 }
 
 /// Writes every page.
 pub(super) fn write(workspace: &Workspace) -> Result<()> {
-    fs::create_dir_all(workspace.root.join(FOLDER)).with_context(|| format!("cannot create {FOLDER}"))?;
+    for folder in [FOLDER, SCHEMA_FOLDER] {
+        fs::create_dir_all(workspace.root.join(folder)).with_context(|| format!("cannot create {folder}"))?;
+    }
     for (path, text) in pages() {
         let path = workspace.root.join(path);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

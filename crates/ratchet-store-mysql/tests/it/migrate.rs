@@ -1,13 +1,39 @@
-use ratchet_conformance::upgrade;
-use ratchet_core::store::{ClusterStore as _, JobLogStore as _, JobStore as _, SubmitUnit, TurnStore as _};
-use ratchet_core::{ErrorKind, StoreError};
+use ratchet_core::store::{JobLogStore as _, JobStore as _, SubmitUnit, TurnStore as _};
+use ratchet_core::{ErrorKind, JsonText, LogLevel, LogLine, NewJob, NodeId, StoreError};
 use ratchet_store_mysql::MysqlStore;
 use ratchet_store_mysql::sqlx::{self, AssertSqlSafe, Row as _};
-use ratchet_store_sql::{Dialect, migrate};
+use ratchet_store_sql::Dialect;
+use ratchet_store_sql::migrate::{self, Migration};
+use ratchet_testdb::migrations::Target;
 
 use super::database::TestDatabase;
 
-/// What the catalogue says: every column with its type, every part of every index.
+ratchet_testdb::migration_tests!(super::run, Unprepared);
+
+/// A database without tables.
+struct Unprepared(TestDatabase);
+
+impl Target for Unprepared {
+    const ROLLS_BACK: bool = false;
+
+    async fn empty() -> Self {
+        Self(TestDatabase::without_schema().await)
+    }
+
+    async fn open(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
+        MysqlStore::options(&self.0.url()).migrate(migrate).steps(steps).connect().await.map(drop)
+    }
+
+    async fn execute(&self, sql: &str) {
+        self.0.execute(sql).await;
+    }
+
+    async fn count(&self, sql: &str) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut self.0.connect().await).await.unwrap()
+    }
+}
+
+/// The lines of the catalog: every column with its type, every part of every index.
 async fn schema(database: &TestDatabase) -> Vec<String> {
     let mut conn = database.connect().await;
     let columns = "SELECT CONCAT_WS(' ', table_name, column_name, column_type, is_nullable, COALESCE(column_default, ''), \
@@ -16,13 +42,6 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
                    FROM information_schema.statistics WHERE table_schema = DATABASE() ORDER BY 1";
     let rows = sqlx::raw_sql(AssertSqlSafe(columns)).fetch_all(&mut conn).await.unwrap();
     rows.iter().map(|row| row.get_unchecked(0)).collect()
-}
-
-async fn refused(database: &TestDatabase) -> StoreError {
-    let refused = MysqlStore::options(&database.url()).migrate(true).connect().await;
-    let refused = refused.expect_err("such a schema is refused");
-    assert_eq!(*refused.kind(), ErrorKind::Invalid, "{refused}");
-    refused
 }
 
 #[test]
@@ -38,51 +57,12 @@ fn migrations_and_clean_install_give_the_same_schema() {
 }
 
 #[test]
-fn eight_at_once_migrate_once() {
-    super::run(async {
-        let database = TestDatabase::without_schema().await;
-        let opened = (0..8).map(|_| tokio::spawn(MysqlStore::options(&database.url()).migrate(true).connect()));
-        for opened in futures_util::future::join_all(opened).await {
-            opened.unwrap().unwrap().database_time().await.unwrap();
-        }
-    });
-}
-
-#[test]
-fn a_schema_that_lacks_something_is_refused_if_it_may_not_be_migrated() {
+fn a_database_without_a_schema_is_refused_if_it_may_not_be_migrated() {
     super::run(async {
         let database = TestDatabase::without_schema().await;
         let refused = MysqlStore::connect(&database.url()).await.unwrap_err();
         assert_eq!(*refused.kind(), ErrorKind::Invalid);
         assert!(refused.to_string().contains("run the migrations first"), "{refused}");
-    });
-}
-
-#[test]
-fn a_schema_of_another_making_is_refused() {
-    super::run(async {
-        let database = TestDatabase::without_schema().await;
-        MysqlStore::options(&database.url()).migrate(true).connect().await.unwrap();
-        database.execute("UPDATE ratchet_schema_version SET checksum = 'abc'").await;
-        assert!(refused(&database).await.to_string().contains("checksum abc"));
-        database.execute("UPDATE ratchet_schema_version SET dirty = TRUE").await;
-        assert!(refused(&database).await.to_string().contains("not finished"));
-        database.execute("INSERT INTO ratchet_schema_version VALUES (99, 'later', 'x', UTC_TIMESTAMP(6), FALSE)").await;
-        assert!(refused(&database).await.to_string().contains("use a newer program"));
-    });
-}
-
-/// DDL is no part of a transaction here.
-#[test]
-fn a_step_that_breaks_off_stays_marked() {
-    super::run(async {
-        let database = TestDatabase::without_schema().await;
-        // In the way of the last table but one.
-        database.execute("CREATE TABLE scheduler_lock (mine integer)").await;
-        refused(&database).await;
-        database.execute("DROP TABLE scheduler_lock").await;
-        let refused = refused(&database).await;
-        assert!(refused.to_string().contains("begun and not finished"), "{refused}");
     });
 }
 
@@ -102,6 +82,30 @@ fn what_cannot_be_reached_is_named() {
         let server = ratchet_testdb::mysql_url().unwrap();
         check(&super::database::url_of(&server, "nowhere"), ErrorKind::Invalid, "create it first").await;
     });
+}
+
+/// Two lines of one attempt.
+fn lines(job: &NewJob, node: NodeId) -> Vec<LogLine> {
+    let first = LogLine {
+        job_id: job.id,
+        version: 3,
+        seq: 1,
+        attempt: 2,
+        node,
+        at: "2023-11-14T22:13:20.123456Z".parse().unwrap(),
+        level: LogLevel::Info,
+        message: String::from("two\nlines"),
+        fields: None,
+    };
+    let fields = JsonText::parse("fields", r#"{"a": "b"}"#, 100).unwrap();
+    let second = LogLine {
+        seq: 2,
+        level: LogLevel::Error,
+        message: String::from("rich"),
+        fields: Some(fields),
+        ..first.clone()
+    };
+    vec![first, second]
 }
 
 #[test]
@@ -131,13 +135,14 @@ fn views_show_ids_and_keys_as_text() {
             let row = sqlx::raw_sql(AssertSqlSafe(format!("SELECT {column} FROM {view}"))).fetch_one(&mut conn).await;
             assert_eq!(row.unwrap().get_unchecked::<String, usize>(0), expected, "{view}");
         }
-        store.append_log(upgrade::lines().into()).await.unwrap();
+        store.append_log(lines(&job, node).into()).await.unwrap();
         let lines = "SELECT CONCAT_WS('|', job_id, version, seq, attempt, level, node_id, logged_at, message, \
                      JSON_VALUE(fields, '$.a')) FROM v_scheduler_job_log ORDER BY seq";
         let rows = sqlx::raw_sql(lines).fetch_all(&mut conn).await.unwrap();
-        let id = upgrade::JOB;
+        let id = job.id;
         let at = "2023-11-14 22:13:20.123456";
-        let expected = [format!("{id}|3|1|2|INFO|{id}|{at}|two\nlines"), format!("{id}|3|2|2|ERROR|{id}|{at}|rich|b")];
+        let expected =
+            [format!("{id}|3|1|2|INFO|{node}|{at}|two\nlines"), format!("{id}|3|2|2|ERROR|{node}|{at}|rich|b")];
         assert_eq!(rows.iter().map(|row| row.get_unchecked::<String, usize>(0)).collect::<Vec<_>>(), expected);
     });
 }
@@ -156,26 +161,5 @@ fn a_migration_waits_longer_for_another_than_a_transaction_may_take() {
         assert!(waited.is_err(), "it waits: {waited:?}");
         drop(other);
         opening.await.unwrap();
-    });
-}
-
-#[test]
-fn lines_that_had_rows_of_their_own_are_kept() {
-    super::run(async {
-        let database = TestDatabase::without_schema().await;
-        MysqlStore::options(&database.url()).migrate(true).connect().await.unwrap();
-        let before = "DROP VIEW v_scheduler_job_log; DROP TABLE scheduler_job_log; \
-                      DELETE FROM ratchet_schema_version WHERE version = 10";
-        database.execute(before).await;
-        database.execute(migrate::migrations(Dialect::Mysql)[5].sql).await;
-        let id = format!("X'{}'", upgrade::JOB.0.simple());
-        let lines = format!(
-            "INSERT INTO scheduler_job_log VALUES \
-             ({id}, 3, 1, 2, 3, {id}, '2023-11-14 22:13:20.123456', 'two\nlines', NULL), \
-             ({id}, 3, 2, 2, 5, {id}, '2023-11-14 22:13:20.123456', 'rich', '{{\"a\": \"b\"}}')"
-        );
-        database.execute(lines).await;
-        let store = MysqlStore::options(&database.url()).migrate(true).connect().await.unwrap();
-        upgrade::assert_lines_are_there(&store).await;
     });
 }

@@ -1,13 +1,38 @@
-use ratchet_conformance::upgrade;
-use ratchet_core::store::ClusterStore as _;
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_postgres::PostgresStore;
 use ratchet_store_postgres::sqlx::{self, AssertSqlSafe};
-use ratchet_store_sql::{Dialect, migrate};
+use ratchet_store_sql::Dialect;
+use ratchet_store_sql::migrate::{self, Migration};
+use ratchet_testdb::migrations::Target;
 
 use super::database::TestDatabase;
 
-/// What the catalogue says: every column with its type, every index with its definition, every table's settings.
+ratchet_testdb::migration_tests!(super::run, Unprepared);
+
+/// A database without tables.
+struct Unprepared(TestDatabase);
+
+impl Target for Unprepared {
+    const ROLLS_BACK: bool = true;
+
+    async fn empty() -> Self {
+        Self(TestDatabase::without_schema().await)
+    }
+
+    async fn open(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
+        PostgresStore::options(&self.0.url()).migrate(migrate).steps(steps).connect().await.map(drop)
+    }
+
+    async fn execute(&self, sql: &str) {
+        self.0.execute(sql).await;
+    }
+
+    async fn count(&self, sql: &str) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut self.0.connect().await).await.unwrap()
+    }
+}
+
+/// The lines of the catalog: every column with its type, every index with its definition, every table's settings.
 async fn schema(database: &TestDatabase) -> Vec<String> {
     let mut conn = database.connect().await;
     let columns = "SELECT table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable || ' ' || \
@@ -16,13 +41,6 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
                    UNION ALL SELECT relname || ' ' || COALESCE(array_to_string(reloptions, ','), '') FROM pg_class \
                    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1";
     sqlx::query_scalar(AssertSqlSafe(columns)).fetch_all(&mut conn).await.unwrap()
-}
-
-async fn refused(database: &TestDatabase) -> StoreError {
-    let refused = PostgresStore::options(&database.url()).migrate(true).connect().await;
-    let refused = refused.expect_err("such a schema is refused");
-    assert_eq!(*refused.kind(), ErrorKind::Invalid, "{refused}");
-    refused
 }
 
 #[test]
@@ -38,49 +56,12 @@ fn migrations_and_clean_install_give_the_same_schema() {
 }
 
 #[test]
-fn eight_at_once_migrate_once() {
-    super::run(async {
-        let database = TestDatabase::without_schema().await;
-        let opened = (0..8).map(|_| tokio::spawn(PostgresStore::options(&database.url()).migrate(true).connect()));
-        for opened in futures_util::future::join_all(opened).await {
-            opened.unwrap().unwrap().database_time().await.unwrap();
-        }
-    });
-}
-
-#[test]
-fn a_schema_that_lacks_something_is_refused_if_it_may_not_be_migrated() {
+fn a_database_without_a_schema_is_refused_if_it_may_not_be_migrated() {
     super::run(async {
         let database = TestDatabase::without_schema().await;
         let refused = PostgresStore::connect(&database.url()).await.unwrap_err();
         assert_eq!(*refused.kind(), ErrorKind::Invalid);
         assert!(refused.to_string().contains("run the migrations first"), "{refused}");
-    });
-}
-
-#[test]
-fn a_schema_of_another_making_is_refused() {
-    super::run(async {
-        let database = TestDatabase::without_schema().await;
-        PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
-        database.execute("UPDATE ratchet_schema_version SET checksum = 'abc'").await;
-        assert!(refused(&database).await.to_string().contains("checksum abc"));
-        database.execute("UPDATE ratchet_schema_version SET dirty = TRUE").await;
-        assert!(refused(&database).await.to_string().contains("not finished"));
-        database.execute("INSERT INTO ratchet_schema_version VALUES (99, 'later', 'x', now(), FALSE)").await;
-        assert!(refused(&database).await.to_string().contains("use a newer program"));
-    });
-}
-
-#[test]
-fn a_step_that_breaks_off_leaves_nothing() {
-    super::run(async {
-        let database = TestDatabase::without_schema().await;
-        // In the way of the last table but one.
-        database.execute("CREATE TABLE scheduler_lock (mine integer)").await;
-        refused(&database).await;
-        database.execute("DROP TABLE scheduler_lock").await;
-        PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
     });
 }
 
@@ -117,25 +98,5 @@ fn a_migration_waits_longer_for_another_than_a_transaction_may_take() {
         assert!(waited.is_err(), "it waits: {waited:?}");
         sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
         opening.await.unwrap();
-    });
-}
-
-#[test]
-fn lines_that_had_rows_of_their_own_are_kept() {
-    super::run(async {
-        let database = TestDatabase::without_schema().await;
-        PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
-        let before = "DROP TABLE scheduler_job_log; DELETE FROM ratchet_schema_version WHERE version = 10";
-        database.execute(before).await;
-        database.execute(migrate::migrations(Dialect::Postgres)[5].sql).await;
-        let id = upgrade::JOB.to_string();
-        let lines = format!(
-            "INSERT INTO scheduler_job_log VALUES \
-             ('{id}', 3, 1, 2, 3, '{id}', '2023-11-14 22:13:20.123456Z', 'two\nlines', NULL), \
-             ('{id}', 3, 2, 2, 5, '{id}', '2023-11-14 22:13:20.123456Z', 'rich', '{{\"a\": \"b\"}}')"
-        );
-        database.execute(lines).await;
-        let store = PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
-        upgrade::assert_lines_are_there(&store).await;
     });
 }

@@ -1,36 +1,62 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ratchet_conformance::upgrade;
 use ratchet_core::{ErrorKind, StoreError};
-use ratchet_store_sql::{Dialect, migrate};
+use ratchet_store_sql::Dialect;
+use ratchet_store_sql::migrate::{self, Migration};
 use ratchet_store_sqlite::SqliteStore;
 use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
-use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, ConnectOptions as _};
+use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, ConnectOptions as _, SqliteConnection};
+use ratchet_testdb::migrations::Target;
 use tempfile::TempDir;
 
-/// What `sqlite_master` says, in one line per table or index.
+ratchet_testdb::migration_tests!(super::run, Directory);
+
+/// A directory of a test's own, with one file.
+struct Directory(TempDir);
+
+impl Directory {
+    fn file(&self) -> PathBuf {
+        self.0.path().join("jobs.db")
+    }
+}
+
+impl Target for Directory {
+    const ROLLS_BACK: bool = true;
+
+    async fn empty() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    async fn open(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
+        SqliteStore::options(self.file()).migrate(migrate).steps(steps).open().await.map(drop)
+    }
+
+    async fn execute(&self, sql: &str) {
+        execute(&self.file(), sql).await;
+    }
+
+    async fn count(&self, sql: &str) -> i64 {
+        let mut conn = connect(&self.file()).await;
+        sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut conn).await.unwrap()
+    }
+}
+
+/// The lines of `sqlite_master`, one per table or index.
 async fn schema(path: &Path) -> Vec<String> {
-    let mut conn = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
     let found: Vec<(String,)> =
         sqlx::query_as("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name")
-            .fetch_all(&mut conn)
+            .fetch_all(&mut connect(path).await)
             .await
             .unwrap();
-    let normal = |sql: String| sql.split_whitespace().collect::<String>().replace("IFNOTEXISTS", "");
-    found.into_iter().map(|(sql,)| normal(sql)).collect()
+    found.into_iter().map(|(sql,)| sql).collect()
+}
+
+async fn connect(path: &Path) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(path).create_if_missing(true).connect().await.unwrap()
 }
 
 async fn execute(path: &Path, script: &str) {
-    let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
-    let mut conn = options.connect().await.unwrap();
-    sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await.unwrap();
-}
-
-async fn refused(path: &Path) -> StoreError {
-    let refused = SqliteStore::open(path).await.expect_err("such a schema is refused");
-    assert_eq!(*refused.kind(), ErrorKind::Invalid, "{refused}");
-    assert!(refused.to_string().contains(&path.display().to_string()), "{refused}");
-    refused
+    sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut connect(path).await).await.unwrap();
 }
 
 #[test]
@@ -38,17 +64,10 @@ fn migrations_and_clean_install_give_the_same_schema() {
     super::run(async {
         let (_store, dir) = super::fresh().await;
         let clean = dir.path().join("clean.db");
-        execute(&clean, migrate::clean_install(Dialect::Sqlite)).await;
+        execute(&clean, &migrate::clean_install(Dialect::Sqlite)).await;
         assert_eq!(schema(&dir.path().join("jobs.db")).await, schema(&clean).await);
         SqliteStore::options(&clean).migrate(false).open().await.expect("a clean install needs no migration");
     });
-}
-
-#[test]
-fn migrations_are_numbered_without_gaps() {
-    for (index, migration) in migrate::migrations(Dialect::Sqlite).iter().enumerate() {
-        assert_eq!(migration.version as usize, index + 1);
-    }
 }
 
 #[test]
@@ -64,75 +83,24 @@ fn opening_again_changes_nothing() {
 }
 
 #[test]
-fn eight_at_once_migrate_once() {
-    super::run(async {
-        let dir = TempDir::new().unwrap();
-        let path = dir.path().join("jobs.db");
-        let opened = (0..8).map(|_| tokio::spawn(SqliteStore::options(&path).open()));
-        for opened in futures_util::future::join_all(opened).await {
-            opened.unwrap().unwrap();
-        }
-    });
-}
-
-#[test]
-fn a_changed_script_is_refused() {
+fn a_refusal_names_the_file() {
     super::run(async {
         let (_store, dir) = super::fresh().await;
         let path = dir.path().join("jobs.db");
         execute(&path, "UPDATE ratchet_schema_version SET checksum = 'abc'").await;
-        assert!(refused(&path).await.to_string().contains("checksum abc"));
+        let refused = SqliteStore::open(&path).await.unwrap_err();
+        assert_eq!(*refused.kind(), ErrorKind::Invalid, "{refused}");
+        assert!(refused.to_string().contains("checksum abc"), "{refused}");
+        assert!(refused.to_string().contains(&path.display().to_string()), "{refused}");
     });
 }
 
 #[test]
-fn a_newer_schema_is_refused() {
-    super::run(async {
-        let (_store, dir) = super::fresh().await;
-        let path = dir.path().join("jobs.db");
-        execute(&path, "INSERT INTO ratchet_schema_version VALUES (99, 'later', 'x', 0, 0)").await;
-        assert!(refused(&path).await.to_string().contains("use a newer program"));
-    });
-}
-
-#[test]
-fn a_gap_and_a_half_applied_step_are_refused() {
-    super::run(async {
-        let (_store, dir) = super::fresh().await;
-        let path = dir.path().join("jobs.db");
-        execute(&path, "UPDATE ratchet_schema_version SET dirty = 1").await;
-        assert!(refused(&path).await.to_string().contains("not finished"));
-        execute(&path, "UPDATE ratchet_schema_version SET version = 0 WHERE version = 1").await;
-        assert!(refused(&path).await.to_string().contains("left out"));
-    });
-}
-
-#[test]
-fn a_schema_that_lacks_something_is_refused_if_it_may_not_be_migrated() {
+fn a_file_without_a_schema_is_refused_if_it_may_not_be_migrated() {
     super::run(async {
         let dir = TempDir::new().unwrap();
         let refused = SqliteStore::options(dir.path().join("jobs.db")).migrate(false).open().await.unwrap_err();
         assert_eq!(*refused.kind(), ErrorKind::Invalid);
         assert!(refused.to_string().contains("run the migrations first"), "{refused}");
-    });
-}
-
-#[test]
-fn lines_that_had_rows_of_their_own_are_kept() {
-    super::run(async {
-        let (store, dir) = super::fresh().await;
-        drop(store);
-        let path = dir.path().join("jobs.db");
-        execute(&path, "DROP TABLE scheduler_job_log; DELETE FROM ratchet_schema_version WHERE version = 10").await;
-        execute(&path, migrate::migrations(Dialect::Sqlite)[6].sql).await;
-        let id = format!("X'{}'", upgrade::JOB.0.simple());
-        let lines = format!(
-            "INSERT INTO scheduler_job_log VALUES \
-             ({id}, 3, 1, 2, 3, {id}, 1700000000123456, 'two\nlines', NULL), \
-             ({id}, 3, 2, 2, 5, {id}, 1700000000123456, 'rich', '{{\"a\": \"b\"}}')"
-        );
-        execute(&path, &lines).await;
-        let store = SqliteStore::open(&path).await.unwrap();
-        upgrade::assert_lines_are_there(&store).await;
     });
 }
