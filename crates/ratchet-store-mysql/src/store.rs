@@ -36,9 +36,8 @@ impl Mysql {
 
     /// Makes sure that the database has the schema that these steps make.
     pub(crate) async fn prepare(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
-        if self.transact(Intent::Read, work!([], |conn| server::is_mariadb(conn))).await? {
-            self.driver.texts.found_mariadb();
-        }
+        let server = self.transact(Intent::Read, work!([], |conn| server::identify(conn))).await?;
+        self.driver.texts.identify(server);
         if migrate {
             // DDL commits by itself here, so there is no transaction to put it in; the lock belongs to the connection.
             let migrated = work!([steps], |conn| migrate::migrate_exclusively(conn, steps));

@@ -1,4 +1,4 @@
-use ratchet_store_sql::{Texts, statements};
+use ratchet_store_sql::{Backend as _, Texts, statements};
 
 use super::SqlDatabase;
 
@@ -9,9 +9,11 @@ const COUNTS: [usize; 5] = [1, 2, 8, 128, 256];
 pub async fn every_statement_prepares<D: SqlDatabase>() {
     let database = D::fresh().await;
     let mut conn = database.connect().await;
-    let texts = Texts::new(D::DIALECT);
-    for stmt in statements(D::DIALECT) {
-        let counts = if stmt.repeats(D::DIALECT) { &COUNTS[..] } else { &COUNTS[..1] };
+    // As the server was identified.
+    let dialect = database.store().await.backend().texts().dialect();
+    let texts = Texts::new(dialect);
+    for stmt in statements(dialect) {
+        let counts = if stmt.repeats(dialect) { &COUNTS[..] } else { &COUNTS[..1] };
         for count in counts {
             let prepared = D::prepare(&mut conn, texts.render(stmt, *count)).await;
             assert!(prepared.is_ok(), "{} with {count}: {prepared:?}", stmt.doing());

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::claim::lane::Lane;
 use crate::waist::conn::Conn;
-use crate::waist::dialect::Dialect;
 use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
@@ -27,7 +26,7 @@ pub(crate) async fn keep_best(
     request: &ClaimRequest,
     lanes: &mut Vec<Lane<'_>>,
 ) -> Result<(), StoreError> {
-    if conn.texts().dialect() != Dialect::Mysql || lanes.len() <= LANES_MANY {
+    if !conn.texts().dialect().plans_every_range() || lanes.len() <= LANES_MANY {
         return Ok(());
     }
     let (now, found) = heads(conn, lanes).await?;

@@ -75,7 +75,7 @@ async fn found<'a>(conn: &mut dyn Conn, asked: &[Lane<'a>], probation: bool) -> 
     let (mut at, mut found) = (Timestamp::MIN, Vec::new());
     let first_and_next: Vec<Value> = match conn.texts().dialect() {
         Dialect::Sqlite | Dialect::Postgres => vec![probation.into(), probation.into()],
-        Dialect::Mysql => vec![probation.into()],
+        Dialect::Mysql | Dialect::Mariadb => vec![probation.into()],
     };
     let values = first_and_next.into_iter().chain([Value::count(LANES_MAX)]).collect();
     for row in &conn.rows_of_groups(&LANES, values).await? {

@@ -239,7 +239,7 @@ async fn look(
     sort: Sort,
     lanes: &mut [Lane<'_>],
 ) -> Result<Gate, StoreError> {
-    if conn.texts().dialect() != Dialect::Postgres {
+    if !conn.texts().dialect().scans_dead_entries() {
         return look_from(conn, request, lanes, None).await;
     }
     let began = Instant::now();
@@ -273,7 +273,7 @@ async fn look_from(
         if few { room } else { room.min(share) }
     };
     let dialect = conn.texts().dialect();
-    let tells_pauses = dialect == Dialect::Mysql;
+    let tells_pauses = dialect.plans_every_range();
     let indexes: Vec<usize> = (0..lanes.len()).collect();
     let rows = conn
         .rows_each(&LOOK, &[request.node.into()], &indexes, |index, values| {
@@ -284,7 +284,7 @@ async fn look_from(
                 values.push(lane.queue.into());
             }
             values.push(Value::count(limit_of(lane)));
-            if dialect == Dialect::Postgres {
+            if dialect.scans_dead_entries() {
                 values.push(Value::opt_time(marks.and_then(|marks| marks[*index])));
             }
         })
@@ -338,7 +338,7 @@ async fn take(conn: &mut dyn Conn, node: NodeId, now: Timestamp, picked: &[JobId
     let rows = match conn.texts().dialect() {
         Dialect::Sqlite => take_all(conn, node, &sorted).await?,
         Dialect::Postgres => conn.rows_in(&TAKE_AND_READ, &[node.into(), now.into()], &sorted).await?,
-        Dialect::Mysql => {
+        Dialect::Mysql | Dialect::Mariadb => {
             let locked = conn.rows_in(&LOCK_PENDING, &[now.into()], &sorted).await?;
             let locked = locked.iter().map(|row| row.fields().job_id("job_id")).collect::<Result<Vec<JobId>, _>>()?;
             take_all(conn, node, &locked).await?

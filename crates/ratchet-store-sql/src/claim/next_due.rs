@@ -10,7 +10,6 @@ use crate::claim::lane::{BindLane, Lane};
 use crate::claim::limited_lanes::{self, LimitedLane};
 use crate::claim::scan_start::Sort;
 use crate::waist::conn::Conn;
-use crate::waist::dialect::Dialect;
 use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
@@ -36,7 +35,7 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     wanted.retain(|lane| !paused.contains(lane.queue));
     let mut next = next_deferred(conn, request, &paused).await?;
     // What may stand before a mark is found by a look from the start, which must not be later because of this.
-    let has_marks = conn.texts().dialect() == Dialect::Postgres;
+    let has_marks = conn.texts().dialect().scans_dead_entries();
     let marks = has_marks.then(|| conn.texts().marks().begin(Sort::Ordinary, &wanted, Instant::now())).flatten();
     let places: Vec<usize> = (0..wanted.len()).collect();
     let bind = |place: &usize, values: &mut Vec<Value>| {

@@ -5,7 +5,6 @@ use ratchet_core::retention::EndedJob;
 use ratchet_core::{Flow, JobId, StoreError, Tag};
 
 use crate::waist::conn::Conn;
-use crate::waist::dialect::Dialect;
 use crate::waist::row::Row;
 use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
@@ -111,7 +110,7 @@ pub(crate) async fn leave(conn: &mut dyn Conn, go: &[EndedRow]) -> Result<(), St
     conn.run_each(&LEAVE_TAGS, &tags(go.iter()), bind_tag).await?;
     let batches: Vec<JobId> = go.iter().filter(|row| row.job.flow.has(Flow::BATCH)).map(|row| row.job.id).collect();
     conn.run_in(&LEAVE_BATCHES, &[], &batches).await?;
-    if conn.texts().dialect() == Dialect::Mysql {
+    if conn.texts().dialect().lists_children_apart() {
         let children: Vec<(JobId, JobId)> = go.iter().filter_map(|row| Some((row.job.parent?, row.job.id))).collect();
         conn.run_each(&LEAVE_PARENTS, &children, bind_pair).await?;
     }

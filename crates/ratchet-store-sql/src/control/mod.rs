@@ -25,7 +25,6 @@ use crate::settle::{Finished, finish, record_attempts};
 use crate::signal::waits;
 use crate::submit;
 use crate::waist::conn::Conn;
-use crate::waist::dialect::Dialect;
 use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
@@ -168,7 +167,7 @@ pub(crate) async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, Store
     if job.flow.has(Flow::BATCH) {
         batches::delete(conn, id).await?;
     }
-    if let Some(parent) = job.parent.filter(|_| conn.texts().dialect() == Dialect::Mysql) {
+    if let Some(parent) = job.parent.filter(|_| conn.texts().dialect().lists_children_apart()) {
         conn.run(&DELETE_CHILD, vec![parent.into(), id.into()]).await?;
     }
     conn.run(&DELETE_JOB, vec![id.into()]).await?;

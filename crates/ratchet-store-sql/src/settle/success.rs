@@ -22,7 +22,7 @@ pub(crate) const STATEMENTS: &[Stmt] = &[SUCCEED];
 /// None if a job is in the list twice: then somebody has to see which comes first.
 pub(crate) fn ordinary(dialect: Dialect, settlements: &[Settlement]) -> Vec<usize> {
     let mut seen = HashSet::with_capacity(settlements.len());
-    if dialect != Dialect::Postgres || !settlements.iter().all(|settlement| seen.insert(settlement.fence.job_id)) {
+    if !dialect.writes_tables_together() || !settlements.iter().all(|settlement| seen.insert(settlement.fence.job_id)) {
         return Vec::new();
     }
     let is_ordinary = |settlement: &Settlement| {

@@ -18,7 +18,6 @@ use crate::flow::edges;
 use crate::job_row::json_of;
 use crate::signal::waits;
 use crate::waist::conn::Conn;
-use crate::waist::dialect::Dialect;
 use crate::waist::stmt::Stmt;
 use crate::waist::value::{Value, micros};
 
@@ -204,8 +203,8 @@ async fn insert_as_given(
         })
         .await?;
     }
-    let children: Vec<(JobId, JobId)> = jobs.iter().filter_map(|job| Some((job.parent?, job.id))).collect();
-    if conn.texts().dialect() == Dialect::Mysql {
+    if conn.texts().dialect().lists_children_apart() {
+        let children: Vec<(JobId, JobId)> = jobs.iter().filter_map(|job| Some((job.parent?, job.id))).collect();
         let bind =
             |(parent, id): &(JobId, JobId), values: &mut Vec<Value>| values.extend([(*parent).into(), (*id).into()]);
         conn.run_each(&INSERT_CHILDREN, &children, bind).await?;

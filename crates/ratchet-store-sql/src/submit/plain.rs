@@ -28,7 +28,9 @@ pub(crate) fn is_plain(dialect: Dialect, units: &[SubmitUnit]) -> bool {
     match dialect {
         Dialect::Sqlite => false,
         Dialect::Postgres => jobs.all(ColdRow::is_plain),
-        Dialect::Mysql => (1..=SCRIPT_MAX).contains(&jobs.clone().count()) && jobs.all(ColdRow::is_plain),
+        Dialect::Mysql | Dialect::Mariadb => {
+            (1..=SCRIPT_MAX).contains(&jobs.clone().count()) && jobs.all(ColdRow::is_plain)
+        }
     }
 }
 
@@ -46,16 +48,21 @@ fn is_one_statement<'a>(jobs: impl Iterator<Item = &'a NewJob>) -> bool {
 /// A [`Conflict`](ratchet_core::ErrorKind::Conflict) if an id is taken, and then nothing was stored.
 pub(crate) async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
-    if conn.texts().dialect() == Dialect::Mysql {
-        submit_script(conn, &jobs).await?;
-    } else {
-        let bind = |job: &&NewJob, values: &mut Vec<Value>| {
-            ColdRow::bind_plain(job, values);
-            let row = job.first_row();
-            values.push(row.state.into());
-            values.extend(due(row));
-        };
-        conn.run_each(&SUBMIT_PLAIN, &jobs, bind).await?;
+    match conn.texts().dialect() {
+        Dialect::Mysql => submit_script(conn, &jobs, ["BEGIN; ", "; COMMIT"]).await?,
+        // One statement with one answer instead of five.
+        Dialect::Mariadb => {
+            submit_script(conn, &jobs, ["BEGIN NOT ATOMIC START TRANSACTION; ", "; COMMIT; END"]).await?;
+        }
+        Dialect::Sqlite | Dialect::Postgres => {
+            let bind = |job: &&NewJob, values: &mut Vec<Value>| {
+                ColdRow::bind_plain(job, values);
+                let row = job.first_row();
+                values.push(row.state.into());
+                values.extend(due(row));
+            };
+            conn.run_each(&SUBMIT_PLAIN, &jobs, bind).await?;
+        }
     }
     Ok(all_created(units))
 }
@@ -87,7 +94,7 @@ const SUBMIT_PLAIN: Stmt = Stmt::only_postgres(
 
 /// Whether children of a batch can be stored by [`extend_plain`].
 pub(crate) fn is_plain_extension(dialect: Dialect, children: &[NewJob]) -> bool {
-    dialect == Dialect::Postgres
+    dialect.writes_tables_together()
         && !children.is_empty()
         && is_one_statement(children.iter())
         && children.iter().all(ColdRow::is_plain_child)
@@ -137,7 +144,7 @@ const EXTEND_PLAIN: Stmt = Stmt::only_postgres(
 
 /// MySQL cannot write two tables in one statement, but takes several statements at once as text: one round trip instead
 /// of four. The values are written into the text in a form that nothing in them can leave.
-async fn submit_script(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<(), StoreError> {
+async fn submit_script(conn: &mut dyn Conn, jobs: &[&NewJob], [begin, commit]: [&str; 2]) -> Result<(), StoreError> {
     let (mut cold, mut hot) = (Vec::new(), Vec::new());
     for job in jobs {
         ColdRow::bind_plain(job, &mut cold);
@@ -154,12 +161,7 @@ async fn submit_script(conn: &mut dyn Conn, jobs: &[&NewJob]) -> Result<(), Stor
     let texts = conn.texts();
     let now = texts.inline(&READ_CLOCK, 1, &[]);
     let (cold, hot) = (texts.inline(&STORE_PLAIN, jobs.len(), &cold), texts.inline(&QUEUE_PLAIN, jobs.len(), &hot));
-    let script = if texts.is_mariadb() {
-        // One statement with one answer instead of five.
-        format!("BEGIN NOT ATOMIC START TRANSACTION; {now}; {cold}; {hot}; COMMIT; END")
-    } else {
-        format!("BEGIN; {now}; {cold}; {hot}; COMMIT")
-    };
+    let script = format!("{begin}{now}; {cold}; {hot}{commit}");
     let stored = conn.execute(DOING, script.into(), Vec::new()).await;
     if stored.is_err() {
         // The statements after the one that failed were not run. If this fails too, the connection is gone.
@@ -200,7 +202,7 @@ mod tests {
         };
         let largest = (1..100).rfind(|jobs| is_plain(Dialect::Postgres, &unit(*jobs))).unwrap();
         assert_eq!(largest, 41, "4 MiB by 100,000 bytes");
-        for dialect in [Dialect::Postgres, Dialect::Mysql] {
+        for dialect in [Dialect::Postgres, Dialect::Mysql, Dialect::Mariadb] {
             assert!(is_plain(dialect, &unit(largest)));
             let mut scale = Scale::new(dialect);
             at_once(submit_plain(&mut scale, &unit(largest))).unwrap();

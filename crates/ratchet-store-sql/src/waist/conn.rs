@@ -51,7 +51,7 @@ impl dyn Conn + '_ {
     pub(crate) async fn rows_of_groups(&mut self, stmt: &Stmt, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         match self.texts().dialect() {
             Dialect::Sqlite | Dialect::Postgres => self.rows(stmt, values).await,
-            Dialect::Mysql => {
+            Dialect::Mysql | Dialect::Mariadb => {
                 let text = self.texts().inline(stmt, 1, &values);
                 self.fetch(stmt.doing(), text.into(), Vec::new()).await
             }
@@ -241,7 +241,7 @@ pub(crate) mod tests {
     #[test]
     fn a_list_is_cut_before_it_is_too_large_for_a_server() {
         const MIB: usize = 1_024 * 1_024;
-        for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::Mysql] {
+        for &dialect in Dialect::ALL {
             check(dialect, &[10, 20, 30], &[60]);
             check(dialect, &[MIB; 10], &[4 * MIB, 4 * MIB, 2 * MIB]);
             check(dialect, &[MIB, 5 * MIB, MIB], &[MIB, 5 * MIB, MIB]);

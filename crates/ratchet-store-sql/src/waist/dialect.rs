@@ -7,13 +7,15 @@ pub enum Dialect {
     Sqlite,
     /// PostgreSQL 13 or later.
     Postgres,
-    /// MySQL 8.0 and MariaDB 10.6 or later: only what both have.
+    /// MySQL 8.0 or later, and any server that speaks its protocol until it is identified: what all of them have.
     Mysql,
+    /// MariaDB 10.6 or later. A text for MySQL serves it too, unless it has another one of its own.
+    Mariadb,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: &'static [Self] = &[Self::Sqlite, Self::Postgres, Self::Mysql];
+    pub const ALL: &'static [Self] = &[Self::Sqlite, Self::Postgres, Self::Mysql, Self::Mariadb];
 
     /// A short name, for files.
     pub const fn name(self) -> &'static str {
@@ -21,6 +23,7 @@ impl Dialect {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
             Self::Mysql => "mysql",
+            Self::Mariadb => "mariadb",
         }
     }
 
@@ -29,7 +32,8 @@ impl Dialect {
         match self {
             Self::Sqlite => "SQLite",
             Self::Postgres => "PostgreSQL",
-            Self::Mysql => "MySQL and MariaDB",
+            Self::Mysql => "MySQL",
+            Self::Mariadb => "MariaDB",
         }
     }
 
@@ -40,7 +44,7 @@ impl Dialect {
             Self::Sqlite => "(CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)",
             // Not now(): that is when the transaction began.
             Self::Postgres => "clock_timestamp()",
-            Self::Mysql => "UTC_TIMESTAMP(6)",
+            Self::Mysql | Self::Mariadb => "UTC_TIMESTAMP(6)",
         };
         if offset_us == 0 { clock.to_owned() } else { self.moved(clock, '+', &offset_us.to_string()) }
     }
@@ -50,7 +54,7 @@ impl Dialect {
         match self {
             Self::Sqlite => format!("({time} {sign} {micros})"),
             Self::Postgres => format!("({time} {sign} {micros} * INTERVAL '1 microsecond')"),
-            Self::Mysql => format!("({time} {sign} INTERVAL {micros} MICROSECOND)"),
+            Self::Mysql | Self::Mariadb => format!("({time} {sign} INTERVAL {micros} MICROSECOND)"),
         }
     }
 
@@ -58,8 +62,8 @@ impl Dialect {
     pub(crate) const fn truth(self, yes: bool) -> &'static str {
         match (self, yes) {
             // SQLite proves that a partial index serves a query only if both spell the value alike.
-            (Self::Sqlite | Self::Mysql, true) => "1",
-            (Self::Sqlite | Self::Mysql, false) => "0",
+            (Self::Sqlite | Self::Mysql | Self::Mariadb, true) => "1",
+            (Self::Sqlite | Self::Mysql | Self::Mariadb, false) => "0",
             (Self::Postgres, true) => "TRUE",
             (Self::Postgres, false) => "FALSE",
         }
@@ -71,14 +75,14 @@ impl Dialect {
     pub(crate) const fn locks_rows(self) -> bool {
         match self {
             Self::Sqlite => false,
-            Self::Postgres | Self::Mysql => true,
+            Self::Postgres | Self::Mysql | Self::Mariadb => true,
         }
     }
 
     /// Whether a list is one value, an array: then a statement has one text for lists of any length.
     pub(crate) const fn has_arrays(self) -> bool {
         match self {
-            Self::Sqlite | Self::Mysql => false,
+            Self::Sqlite | Self::Mysql | Self::Mariadb => false,
             Self::Postgres => true,
         }
     }
@@ -86,7 +90,7 @@ impl Dialect {
     /// Whether placeholders are numbered.
     pub(crate) const fn numbers_placeholders(self) -> bool {
         match self {
-            Self::Sqlite | Self::Mysql => false,
+            Self::Sqlite | Self::Mysql | Self::Mariadb => false,
             Self::Postgres => true,
         }
     }
@@ -97,7 +101,7 @@ impl Dialect {
             Self::Sqlite | Self::Postgres => "",
             // On a table that is nearly empty another index looks as good, and then rows are locked in its order:
             // claimers wait for each other in a circle.
-            Self::Mysql => "FORCE INDEX (PRIMARY)",
+            Self::Mysql | Self::Mariadb => "FORCE INDEX (PRIMARY)",
         }
     }
 
@@ -108,7 +112,49 @@ impl Dialect {
     pub(crate) const fn or_nothing(self) -> &'static str {
         match self {
             Self::Sqlite | Self::Postgres => "ON CONFLICT DO NOTHING",
-            Self::Mysql => "",
+            Self::Mysql | Self::Mariadb => "",
+        }
+    }
+
+    /// Whether the children of a job are listed in a table of their own, `scheduler_job_child`.
+    ///
+    /// There an index over the parents of all jobs has an entry for every job, also for those without a parent.
+    pub(crate) const fn lists_children_apart(self) -> bool {
+        match self {
+            Self::Sqlite | Self::Postgres => false,
+            Self::Mysql | Self::Mariadb => true,
+        }
+    }
+
+    /// Whether a scan reads index entries of rows that are gone, so that it pays to resume behind them.
+    pub(crate) const fn scans_dead_entries(self) -> bool {
+        match self {
+            Self::Sqlite | Self::Mysql | Self::Mariadb => false,
+            Self::Postgres => true,
+        }
+    }
+
+    /// Whether each range of a statement is planned anew in every call, at a cost that many lanes make felt.
+    pub(crate) const fn plans_every_range(self) -> bool {
+        match self {
+            Self::Sqlite | Self::Postgres => false,
+            Self::Mysql | Self::Mariadb => true,
+        }
+    }
+
+    /// Whether one statement can change several tables, each by what the others have changed.
+    pub(crate) const fn writes_tables_together(self) -> bool {
+        match self {
+            Self::Sqlite | Self::Mysql | Self::Mariadb => false,
+            Self::Postgres => true,
+        }
+    }
+
+    /// Whether a plain read in a transaction shows what was committed when the transaction began, and a locking one the latest.
+    pub(crate) const fn reads_a_snapshot(self) -> bool {
+        match self {
+            Self::Sqlite | Self::Postgres => false,
+            Self::Mysql | Self::Mariadb => true,
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use ratchet_core::JobState;
@@ -40,22 +40,23 @@ pub struct Stmt {
     shared: Option<&'static str>,
     postgres: Option<&'static str>,
     mysql: Option<&'static str>,
+    mariadb: Option<&'static str>,
 }
 
 impl Stmt {
     /// One text for all databases; `doing` says in errors what was being done and is different for every statement.
     pub const fn shared(doing: &'static str, text: &'static str) -> Self {
-        Self { doing, shared: Some(text), postgres: None, mysql: None }
+        Self { doing, shared: Some(text), postgres: None, mysql: None, mariadb: None }
     }
 
     /// A statement that only PostgreSQL has.
     pub const fn only_postgres(doing: &'static str, text: &'static str) -> Self {
-        Self { doing, shared: None, postgres: Some(text), mysql: None }
+        Self { doing, shared: None, postgres: Some(text), mysql: None, mariadb: None }
     }
 
     /// A statement that only MySQL and MariaDB have.
     pub const fn only_mysql(doing: &'static str, text: &'static str) -> Self {
-        Self { doing, shared: None, postgres: None, mysql: Some(text) }
+        Self { doing, shared: None, postgres: None, mysql: Some(text), mariadb: None }
     }
 
     /// Whether it runs on a database at all.
@@ -74,6 +75,13 @@ impl Stmt {
     #[must_use]
     pub const fn mysql(mut self, text: &'static str) -> Self {
         self.mysql = Some(text);
+        self
+    }
+
+    /// The same with another text for MariaDB alone; a comment beside it says why.
+    #[must_use]
+    pub const fn mariadb(mut self, text: &'static str) -> Self {
+        self.mariadb = Some(text);
         self
     }
 
@@ -97,6 +105,7 @@ impl Stmt {
             Dialect::Sqlite => None,
             Dialect::Postgres => self.postgres,
             Dialect::Mysql => self.mysql,
+            Dialect::Mariadb => self.mariadb.or(self.mysql),
         };
         own.or(self.shared)
     }
@@ -106,8 +115,9 @@ impl Stmt {
 #[derive(Debug)]
 pub struct Texts {
     dialect: Dialect,
+    /// The dialect of the server, once it is known.
+    identified: OnceLock<Dialect>,
     offset_us: AtomicI64,
-    is_mariadb: AtomicBool,
     rendered: RwLock<HashMap<(&'static str, usize), Arc<str>>>,
     marks: Marks,
 }
@@ -117,25 +127,24 @@ impl Texts {
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
+            identified: OnceLock::new(),
             offset_us: AtomicI64::new(0),
-            is_mariadb: AtomicBool::new(false),
             rendered: RwLock::default(),
             marks: Marks::default(),
         }
     }
 
     /// Whose SQL it is.
-    pub const fn dialect(&self) -> Dialect {
-        self.dialect
+    pub fn dialect(&self) -> Dialect {
+        self.identified.get().copied().unwrap_or(self.dialect)
     }
 
-    /// The server turned out to be a MariaDB, which has a few things that MySQL lacks.
-    pub fn found_mariadb(&self) {
-        self.is_mariadb.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_mariadb(&self) -> bool {
-        self.is_mariadb.load(Ordering::Relaxed)
+    /// Goes on in the dialect of the server, now that it is known. Only the first call counts: a server does not change.
+    pub fn identify(&self, server: Dialect) {
+        let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
+        if self.identified.set(server).is_ok() {
+            rendered.clear();
+        }
     }
 
     /// Where the lanes of the claim index begin.
@@ -171,7 +180,7 @@ impl Texts {
         }
         let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
         let text: Arc<str> =
-            render(stmt.text(self.dialect), self.dialect, self.offset_us.load(Ordering::SeqCst), count).into();
+            render(stmt.text(self.dialect()), self.dialect(), self.offset_us.load(Ordering::SeqCst), count).into();
         rendered.insert(key, text.clone());
         text
     }
