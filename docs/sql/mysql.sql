@@ -100,13 +100,13 @@ LEFT JOIN ((
     SELECT ? AS lane, scheduled_time, job_id
     FROM scheduler_job_queue FORCE INDEX (idx_queue_claim)
     WHERE status = 'PENDING' AND deferred = 0 AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority
-        = ? AND scheduled_time <= UTC_TIMESTAMP(6)
+        = ? AND scheduled_time <= (UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)
     ORDER BY scheduled_time, job_id
     LIMIT ?) UNION ALL (
     SELECT ? AS lane, scheduled_time, job_id
     FROM scheduler_job_queue FORCE INDEX (idx_queue_claim)
     WHERE status = 'PENDING' AND deferred = 0 AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority
-        = ? AND scheduled_time <= UTC_TIMESTAMP(6)
+        = ? AND scheduled_time <= (UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)
     ORDER BY scheduled_time, job_id
     LIMIT ?)) AS h ON 1 = 1;
 
@@ -203,39 +203,13 @@ WHERE status = 'PENDING' AND deferred = 0 AND probation = ? AND resource = ? AND
 ORDER BY scheduled_time, job_id
 LIMIT ?;
 
--- claim::next_due: looking for the next due job
-(
-    SELECT scheduled_time
-    FROM scheduler_job_queue FORCE INDEX (idx_queue_claim)
-    WHERE status = 'PENDING' AND deferred = 0 AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority
-        = ?
-    ORDER BY scheduled_time
-    LIMIT 1)
-UNION ALL (
-    SELECT scheduled_time
-    FROM scheduler_job_queue FORCE INDEX (idx_queue_claim)
-    WHERE status = 'PENDING' AND deferred = 0 AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority
-        = ?
-    ORDER BY scheduled_time
-    LIMIT 1);
-
 -- claim::next_due: looking for the next deferred job
-SELECT deferred_until, queue, kind, probation
-FROM scheduler_job_queue FORCE INDEX (idx_queue_deferred)
-WHERE status = 'PENDING' AND deferred = 1
-ORDER BY deferred_until
+SELECT q.deferred_until AS deferred_until, q.queue AS queue, q.kind AS kind, q.probation AS probation, EXISTS (SELECT 1
+    FROM scheduler_queue p WHERE p.name = q.queue AND p.paused = 1) AS paused
+FROM scheduler_job_queue q FORCE INDEX (idx_queue_deferred)
+WHERE q.status = 'PENDING' AND q.deferred = 1
+ORDER BY q.deferred_until
 LIMIT ?;
-
--- claim::next_due: looking for paused queues
-SELECT UTC_TIMESTAMP(6) AS now, EXISTS (
-    SELECT 1
-    FROM scheduler_job_queue FORCE INDEX (idx_queue_claim)
-    WHERE status = 'PENDING' AND deferred = 0 AND probation = 0 AND resource > '') OR EXISTS (
-    SELECT 1
-    FROM scheduler_job_queue FORCE INDEX (idx_queue_claim)
-    WHERE status = 'PENDING' AND deferred = 0 AND probation = 1 AND resource > '') AS limited_wait, p.name AS paused
-FROM (SELECT 1) one
-LEFT JOIN scheduler_queue p ON p.paused = 1;
 
 -- claim::permits: locking limits of resources
 SELECT resource_name, max_concurrent

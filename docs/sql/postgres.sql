@@ -117,8 +117,9 @@ queued AS (
     FROM grown;
 
 -- claim: looking for jobs to claim
-WITH t AS MATERIALIZED (SELECT clock_timestamp() AS now), g AS MATERIALIZED (
-    SELECT t.now, EXISTS (SELECT 1 FROM scheduler_node n WHERE n.node_id = $1 AND n.dead_at IS NULL) AS alive, EXISTS (
+WITH t AS MATERIALIZED (SELECT clock_timestamp() AS now, $1 * INTERVAL '1 microsecond' AS horizon), g AS MATERIALIZED (
+    SELECT t.now, t.now + t.horizon AS until, EXISTS (SELECT 1 FROM scheduler_node n WHERE n.node_id = $2 AND n.dead_at
+        IS NULL) AS alive, EXISTS (
         SELECT 1
         FROM scheduler_job_queue q
         WHERE q.status = 'PENDING' AND q.deferred AND q.deferred_until <= t.now) AS deferred_due, EXISTS (
@@ -134,13 +135,14 @@ SELECT g.now AS now, g.alive AS alive, g.deferred_due AS deferred_due, g.probati
 FROM g
 LEFT JOIN LATERAL (
     SELECT l.lane, u.scheduled_time, u.job_id
-    FROM unnest($2::bigint[], $3::boolean[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bigint[],
-        $10::timestamptz[]) AS l (lane, probation, resource, queue, kind, priority, unless_paused, most, mark)
+    FROM unnest($3::bigint[], $4::boolean[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[],
+        $10::bigint[], $11::timestamptz[]) AS l (lane, probation, resource, queue, kind, priority, unless_paused, most,
+        mark)
     CROSS JOIN LATERAL (
         SELECT q.scheduled_time, q.job_id
         FROM scheduler_job_queue q
         WHERE q.status = 'PENDING' AND NOT q.deferred AND q.probation = l.probation AND q.resource = l.resource AND
-            q.queue = l.queue AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= g.now AND
+            q.queue = l.queue AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= g.until AND
             q.scheduled_time >= COALESCE(l.mark, '-infinity')
         ORDER BY q.scheduled_time, q.job_id
         LIMIT l.most) u
@@ -255,37 +257,13 @@ WHERE status = 'PENDING' AND deferred = FALSE AND probation = $1 AND resource = 
 ORDER BY scheduled_time, job_id
 LIMIT $10;
 
--- claim::next_due: looking for the next due job
-SELECT h.scheduled_time AS scheduled_time
-FROM unnest($1::boolean[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[]) AS l (probation,
-    resource, queue, kind, priority, mark)
-CROSS JOIN LATERAL (
-    SELECT q.scheduled_time
-    FROM scheduler_job_queue q
-    WHERE q.status = 'PENDING' AND q.deferred = FALSE AND q.probation = l.probation AND q.resource = l.resource AND
-        q.queue = l.queue AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time >= COALESCE(l.mark,
-        '-infinity')
-    ORDER BY q.scheduled_time
-    LIMIT 1) h;
-
 -- claim::next_due: looking for the next deferred job
-SELECT deferred_until, queue, kind, probation
-FROM scheduler_job_queue
-WHERE status = 'PENDING' AND deferred = TRUE
-ORDER BY deferred_until
+SELECT q.deferred_until AS deferred_until, q.queue AS queue, q.kind AS kind, q.probation AS probation, EXISTS (SELECT 1
+    FROM scheduler_queue p WHERE p.name = q.queue AND p.paused = TRUE) AS paused
+FROM scheduler_job_queue q
+WHERE q.status = 'PENDING' AND q.deferred = TRUE
+ORDER BY q.deferred_until
 LIMIT $1;
-
--- claim::next_due: looking for paused queues
-SELECT clock_timestamp() AS now, EXISTS (
-    SELECT 1
-    FROM scheduler_job_queue
-    WHERE status = 'PENDING' AND deferred = FALSE AND probation = FALSE AND resource > '') OR EXISTS (
-    SELECT 1
-    FROM scheduler_job_queue
-    WHERE status = 'PENDING' AND deferred = FALSE AND probation = TRUE AND resource > '') AS limited_wait, p.name AS
-    paused
-FROM (SELECT 1) one
-LEFT JOIN scheduler_queue p ON p.paused = TRUE;
 
 -- claim::permits: locking limits of resources
 SELECT resource_name, max_concurrent

@@ -138,6 +138,26 @@ const PROMOTE: Stmt = Stmt::shared(
     "UPDATE scheduler_job_queue /*by_id*/ SET deferred = /*no*/ WHERE job_id /*any*/",
 );
 
+/// How far a look goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// To the jobs that are due, as many of each lane as the claim can need.
+    Due,
+    /// To the first job of each lane, whenever it is due.
+    First,
+}
+
+impl Reach {
+    /// The time from now within which jobs are due.
+    const fn horizon(self) -> Duration {
+        match self {
+            Self::Due => Duration::ZERO,
+            // 7,000 years: longer than any delay, and within what every database can add to its clock.
+            Self::First => Duration::from_hours(7_000 * 365 * 24),
+        }
+    }
+}
+
 /// What a look at the queue says besides the jobs that it found.
 struct Gate {
     now: Timestamp,
@@ -183,7 +203,8 @@ macro_rules! gate {
 }
 
 // Whether the node may claim and what else is to be done, and the beginning of every lane whose queue is not paused; one
-// row at least. The time is read once, so that it can bound a range of the index. PostgreSQL joins the lanes with their
+// row at least. The time is read once, so that it can bound a range of the index. The horizon lets the same statement find the next
+// job that becomes due. PostgreSQL joins the lanes with their
 // beginnings: one text for any number of lanes, planned once. MySQL is told which index to walk, because on a small table
 // it would rather sort; it also plans every range anew each time, so that the paused queues come beside and not as a
 // question in each. SQLite asks for the pause in the limit, because a condition would be asked of every job.
@@ -193,15 +214,15 @@ const LOOK: Stmt = Stmt::shared(
         gate!("", "", ""),
         "LEFT JOIN (/*union*/SELECT * FROM (SELECT CAST(? AS INTEGER) AS lane, scheduled_time, job_id \
          FROM scheduler_job_queue WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-         AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
+         AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*in:?*/ \
          ORDER BY scheduled_time, job_id \
          LIMIT CASE WHEN EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = ? AND p.paused = /*yes*/) \
          THEN 0 ELSE ? END) AS u/*end*/) AS h ON 1 = 1"
     ),
 )
 .postgres(
-    "WITH t AS MATERIALIZED (SELECT /*now*/ AS now), \
-     g AS MATERIALIZED (SELECT t.now, \
+    "WITH t AS MATERIALIZED (SELECT /*now*/ AS now, ? * INTERVAL '1 microsecond' AS horizon), \
+     g AS MATERIALIZED (SELECT t.now, t.now + t.horizon AS until, \
      EXISTS (SELECT 1 FROM scheduler_node n WHERE n.node_id = ? AND n.dead_at IS NULL) AS alive, \
      EXISTS (SELECT 1 FROM scheduler_job_queue q WHERE q.status = /*state:pending*/ AND q.deferred \
      AND q.deferred_until <= t.now) AS deferred_due, \
@@ -216,7 +237,7 @@ const LOOK: Stmt = Stmt::shared(
      ?::timestamptz[]) AS l (lane, probation, resource, queue, kind, priority, unless_paused, most, mark) CROSS JOIN LATERAL (\
      SELECT q.scheduled_time, q.job_id FROM scheduler_job_queue q \
      WHERE q.status = /*state:pending*/ AND NOT q.deferred AND q.probation = l.probation AND q.resource = l.resource AND q.queue = l.queue \
-     AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= g.now \
+     AND q.kind = l.kind AND q.priority = l.priority AND q.scheduled_time <= g.until \
      AND q.scheduled_time >= COALESCE(l.mark, '-infinity') \
      ORDER BY q.scheduled_time, q.job_id LIMIT l.most) u \
      WHERE NOT EXISTS (SELECT 1 FROM scheduler_queue p WHERE p.name = l.unless_paused AND p.paused)) h ON TRUE",
@@ -230,7 +251,7 @@ const LOOK: Stmt = Stmt::shared(
     "LEFT JOIN (/*union*/(SELECT ? AS lane, scheduled_time, job_id \
      FROM scheduler_job_queue FORCE INDEX (idx_queue_claim) \
      WHERE status = /*state:pending*/ AND deferred = /*no*/ \
-     AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*now*/ \
+     AND probation = ? AND resource = ? AND queue = ? AND kind = ? AND priority = ? AND scheduled_time <= /*in:?*/ \
      ORDER BY scheduled_time, job_id LIMIT ?)/*end*/) AS h ON 1 = 1"
 ));
 
@@ -242,11 +263,11 @@ async fn look(
     lanes: &mut [Lane<'_>],
 ) -> Result<Gate, StoreError> {
     if conn.texts().dialect() != Dialect::Postgres {
-        return look_from(conn, request, lanes, None).await;
+        return look_from(conn, request, Reach::Due, lanes, None).await;
     }
     let began = Instant::now();
     if let Some(marks) = conn.texts().marks().begin(sort, lanes, began) {
-        let gate = look_from(conn, request, lanes, Some(&marks)).await?;
+        let gate = look_from(conn, request, Reach::Due, lanes, Some(&marks)).await?;
         let marks = conn.texts().marks();
         marks.looked(sort, lanes, gate.now, (began, Instant::now()));
         let found: usize = lanes.iter().map(|lane| lane.read.len()).sum();
@@ -256,7 +277,7 @@ async fn look(
         lanes.iter_mut().for_each(Lane::forget);
     }
     let began = Instant::now();
-    let gate = look_from(conn, request, lanes, None).await?;
+    let gate = look_from(conn, request, Reach::Due, lanes, None).await?;
     conn.texts().marks().looked_at_all(sort, lanes, gate.now, (began, Instant::now()));
     Ok(gate)
 }
@@ -265,23 +286,33 @@ async fn look(
 async fn look_from(
     conn: &mut dyn Conn,
     request: &ClaimRequest,
+    reach: Reach,
     lanes: &mut [Lane<'_>],
     marks: Option<&[Option<Timestamp>]>,
 ) -> Result<Gate, StoreError> {
     let few = lanes.len() <= LANES_FEW;
     let share = (4 * request.limit).div_ceil(lanes.len().max(1)).max(2);
     let limit_of = |lane: &Lane<'_>| {
+        if reach == Reach::First {
+            return 1;
+        }
         let room = request.pools[lane.pool].free.min(request.limit).min(if lane.probation { 1 } else { usize::MAX });
         if few { room } else { room.min(share) }
     };
     let dialect = conn.texts().dialect();
     let tells_pauses = dialect == Dialect::Mysql;
     let indexes: Vec<usize> = (0..lanes.len()).collect();
+    let horizon = Value::micros(reach.horizon());
+    let one_horizon = dialect == Dialect::Postgres;
+    let before: Vec<Value> = one_horizon.then(|| horizon.clone()).into_iter().chain([request.node.into()]).collect();
     let rows = conn
-        .rows_each(&LOOK, &[request.node.into()], &indexes, |index, values| {
+        .rows_each(&LOOK, &before, &indexes, |index, values| {
             let lane = &lanes[*index];
             values.push(Value::count(*index));
             lane.bind(values);
+            if !one_horizon {
+                values.push(horizon.clone());
+            }
             if !tells_pauses {
                 values.push(lane.queue.into());
             }
@@ -296,7 +327,7 @@ async fn look_from(
     for row in &rows {
         let mut fields = row.fields();
         gate.now = fields.time("now")?;
-        if !fields.bool("alive")? {
+        if !fields.bool("alive")? && reach == Reach::Due {
             return Err(not_alive(request.node));
         }
         gate.deferred_due |= fields.bool("deferred_due")?;
