@@ -21,7 +21,7 @@ impl Target for Unprepared {
     }
 
     async fn open(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
-        MysqlStore::options(&self.0.url()).migrate(migrate).steps(steps).connect().await.map(drop)
+        MysqlStore::options(self.0.url()).migrate(migrate).steps(steps).connect().await.map(drop)
     }
 
     async fn execute(&self, sql: &str) {
@@ -48,7 +48,7 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
 fn migrations_and_clean_install_give_the_same_schema() {
     super::run(async {
         let migrated = TestDatabase::without_schema().await;
-        MysqlStore::options(&migrated.url()).migrate(true).connect().await.unwrap();
+        MysqlStore::options(migrated.url()).migrate(true).connect().await.unwrap();
         let clean = TestDatabase::without_schema().await;
         clean.execute(migrate::clean_install(Dialect::Mysql)).await;
         assert_eq!(schema(&migrated).await, schema(&clean).await);
@@ -155,7 +155,7 @@ fn a_migration_waits_longer_for_another_than_a_transaction_may_take() {
         let lock = "SELECT GET_LOCK(CONCAT('ratchet:', MD5(DATABASE())), 0)";
         sqlx::raw_sql(lock).execute(&mut other).await.unwrap();
         let limit = std::time::Duration::from_millis(100);
-        let opening = MysqlStore::options(&database.url()).migrate(true).transaction_timeout(limit).connect();
+        let opening = MysqlStore::options(database.url()).migrate(true).transaction_timeout(limit).connect();
         let mut opening = std::pin::pin!(opening);
         let waited = tokio::time::timeout(limit * 5, &mut opening).await;
         assert!(waited.is_err(), "it waits: {waited:?}");

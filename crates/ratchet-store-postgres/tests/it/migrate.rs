@@ -20,7 +20,7 @@ impl Target for Unprepared {
     }
 
     async fn open(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
-        PostgresStore::options(&self.0.url()).migrate(migrate).steps(steps).connect().await.map(drop)
+        PostgresStore::options(self.0.url()).migrate(migrate).steps(steps).connect().await.map(drop)
     }
 
     async fn execute(&self, sql: &str) {
@@ -47,7 +47,7 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
 fn migrations_and_clean_install_give_the_same_schema() {
     super::run(async {
         let migrated = TestDatabase::without_schema().await;
-        PostgresStore::options(&migrated.url()).migrate(true).connect().await.unwrap();
+        PostgresStore::options(migrated.url()).migrate(true).connect().await.unwrap();
         let clean = TestDatabase::without_schema().await;
         clean.execute(migrate::clean_install(Dialect::Postgres)).await;
         assert_eq!(schema(&migrated).await, schema(&clean).await);
@@ -92,7 +92,7 @@ fn a_migration_waits_longer_for_another_than_a_transaction_may_take() {
         let mut other = database.connect().await;
         sqlx::raw_sql("BEGIN; SELECT pg_advisory_xact_lock(7236824)").execute(&mut other).await.unwrap();
         let limit = std::time::Duration::from_millis(100);
-        let opening = PostgresStore::options(&database.url()).migrate(true).transaction_timeout(limit).connect();
+        let opening = PostgresStore::options(database.url()).migrate(true).transaction_timeout(limit).connect();
         let mut opening = std::pin::pin!(opening);
         let waited = tokio::time::timeout(limit * 5, &mut opening).await;
         assert!(waited.is_err(), "it waits: {waited:?}");

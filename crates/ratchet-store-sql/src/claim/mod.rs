@@ -159,7 +159,6 @@ impl Reach {
 /// What a look at the queue says besides the jobs that it found.
 struct Gate {
     now: Timestamp,
-    alive: bool,
     deferred_due: bool,
     probation_waits: bool,
     /// Whether jobs wait that need a permit, and are not on probation.
@@ -174,8 +173,7 @@ async fn look_at_best(
     lanes: &mut Vec<Lane<'_>>,
 ) -> Result<Gate, StoreError> {
     keep_best(conn, request, lanes).await?;
-    let gate = look(conn, request, sort, lanes).await?;
-    if gate.alive { Ok(gate) } else { Err(not_alive(request.node)) }
+    look(conn, request, sort, lanes).await
 }
 
 /// What a look asks besides the jobs, up to the tables of the question; `$more` is a further column, `$deferred` and `$claim`
@@ -322,13 +320,14 @@ async fn look_from(
             }
         })
         .await?;
-    let mut gate =
-        Gate { now: Timestamp::MIN, alive: true, deferred_due: false, probation_waits: false, limited_wait: false };
+    let mut gate = Gate { now: Timestamp::MIN, deferred_due: false, probation_waits: false, limited_wait: false };
     let mut paused: Option<Vec<String>> = None;
     for row in &rows {
         let mut fields = row.fields();
         gate.now = fields.time("now")?;
-        gate.alive &= fields.bool("alive")?;
+        if !fields.bool("alive")? && reach == Reach::Due {
+            return Err(not_alive(request.node));
+        }
         gate.deferred_due |= fields.bool("deferred_due")?;
         gate.probation_waits |= fields.bool("probation_waits")?;
         gate.limited_wait |= fields.bool("limited_wait")?;
