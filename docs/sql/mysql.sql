@@ -491,14 +491,13 @@ JOIN scheduler_job_queue q ON q.job_id = e.child_job_id
 WHERE e.parent_job_id = ?
 LIMIT 1;
 
--- flow::edges: looking for jobs that need one when they are retried
-SELECT e.child_job_id AS child_job_id
+-- flow::edges: reading the jobs after one
+SELECT e.child_job_id AS child_job_id, e.condition_type AS condition_type, j.terminal_status AS ended, c.job_id AS
+    cause, c.terminal_status AS cause_ended
 FROM scheduler_workflow_condition e
 JOIN scheduler_job j ON j.job_id = e.child_job_id
 LEFT JOIN scheduler_job c ON c.job_id = j.canceled_because
-WHERE e.parent_job_id = ? AND e.condition_type <> 'ENDED' AND (j.terminal_status = 'FAILED' OR (j.terminal_status =
-    'CANCELED' AND c.job_id <> e.parent_job_id AND (c.terminal_status IS NULL OR c.terminal_status = 'FAILED')))
-LIMIT 1;
+WHERE e.parent_job_id = ?;
 
 -- flow::edges: deleting edges from a job
 DELETE FROM scheduler_workflow_condition

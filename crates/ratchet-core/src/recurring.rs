@@ -1,8 +1,11 @@
 //! Jobs that a schedule fires again and again.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::elapsed;
 use crate::flow::{Condition, Edge, Flow};
 use crate::id::{JobId, fire_id};
 use crate::invalid::InvalidInput;
@@ -127,6 +130,11 @@ impl RecurringRecord {
             && self.overlap == new.overlap
     }
 
+    /// Whether it fires as `firing` says: it is not suspended, and did not fire for those instants since.
+    pub fn may_fire(&self, firing: &Firing) -> bool {
+        !self.paused && self.next_fire == Some(firing.expected)
+    }
+
     /// When it fires next if it is changed `now` to what `new` says: other times count from now on, but what is due is due.
     pub fn next_fire_if_changed(&self, new: &NewRecurring, now: Timestamp) -> Option<Timestamp> {
         let is_due = self.next_fire.is_some_and(|next| next <= now);
@@ -218,6 +226,50 @@ pub struct Arranged {
     pub edges: Vec<Edge>,
     /// Fires that are passed over, in all.
     pub skipped: u64,
+}
+
+impl Arranged {
+    /// Returns how the schedule goes on when this is stored.
+    pub fn advance(&self, firing: &Firing) -> Advance {
+        Advance {
+            next_fire: firing.next,
+            last_fire: firing.last_fire,
+            last_job: self.jobs.last().map(|job| job.id),
+            fired: self.jobs.len() as u64,
+            skipped: self.skipped,
+        }
+    }
+}
+
+/// What a firing changes in the row of its schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Advance {
+    /// When it fires next.
+    pub next_fire: Option<Timestamp>,
+    /// The instant for which it last fired; what is stored stays if there is none.
+    pub last_fire: Option<Timestamp>,
+    /// The job that it fired last; what is stored stays if there is none.
+    pub last_job: Option<JobId>,
+    /// How many more jobs it has fired.
+    pub fired: u64,
+    /// How many more fires were passed over.
+    pub skipped: u64,
+}
+
+impl Advance {
+    /// Makes this of a record.
+    pub fn write(self, one: &mut RecurringRecord) {
+        one.next_fire = self.next_fire;
+        one.last_fire = self.last_fire.or(one.last_fire);
+        one.last_job = self.last_job.or(one.last_job);
+        one.fired += self.fired;
+        one.skipped += self.skipped;
+    }
+}
+
+/// Whether a schedule may be ended `now`: if `idle_for` is given, only when nothing has declared it for that long.
+pub fn may_end(updated_at: Timestamp, idle_for: Option<Duration>, now: Timestamp) -> bool {
+    idle_for.is_none_or(|idle_for| elapsed(updated_at, now) >= idle_for)
 }
 
 impl Firing {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::clock::{later, to_micros};
 use crate::flow::{Flow, Waiting, signaled};
 use crate::id::{DeliveryId, JobId};
 use crate::invalid::InvalidInput;
@@ -168,6 +169,19 @@ impl SignalRecord {
     }
 }
 
+impl SignalRecord {
+    /// Returns the error that the job fails with, if its signal has not come in time.
+    pub fn expired(&self, now: Timestamp) -> Option<ErrorReport> {
+        let is_over = self.signal.is_none() && self.expires_at.is_some_and(|at| at <= now);
+        self.timeout.filter(|_| is_over).map(|timeout| timeout_error(&self.key, timeout))
+    }
+}
+
+/// Whether a signal that is kept until then is still kept.
+pub fn is_kept(until: Timestamp, now: Timestamp) -> bool {
+    until > now
+}
+
 /// Whom a signal is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignalTarget {
@@ -203,6 +217,15 @@ impl Delivery {
             return Err(InvalidInput::new("signal payload", problem));
         }
         self.keep_for.map_or(Ok(()), |keep_for| limits::check_delay("keep_for", keep_for))
+    }
+
+    /// Returns the key under which it is kept and until when, if no job has got it; `None` if it is not kept.
+    ///
+    /// `occupied` is whether another signal is kept under its key: the first one stays.
+    pub fn kept(&self, occupied: bool, now: Timestamp) -> Option<(&SignalKey, Timestamp)> {
+        let SignalTarget::Key(key) = &self.target else { return None };
+        let until = to_micros(later(now, self.keep_for?));
+        (!occupied && is_kept(until, now)).then_some((key, until))
     }
 
     /// The signal that a job gets by it.
@@ -255,6 +278,59 @@ mod tests {
         check(Duration::from_hours(2), "no signal \"approve-7\" came within 2h");
         check(Duration::from_secs(90), "no signal \"approve-7\" came within 1m 30s");
         check(Duration::from_millis(1_500), "no signal \"approve-7\" came within 1s 500ms");
+    }
+
+    const fn at(second: i64) -> Timestamp {
+        Timestamp::constant(second, 0)
+    }
+
+    #[test]
+    fn a_job_fails_when_its_time_limit_has_run_out() {
+        let signal = Signal {
+            key: wait(None).key,
+            payload: JsonText::null(),
+            decision: None,
+            by: None,
+            at: at(1),
+            delivery_id: DeliveryId(Uuid::from_u128(1)),
+        };
+        let minute = Some(Duration::from_mins(1));
+        let check = |timeout, expires_at: Option<i64>, signal: Option<&Signal>, expected: bool| {
+            let record = SignalRecord {
+                expires_at: expires_at.map(at),
+                signal: signal.cloned(),
+                ..SignalRecord::new(job().id, &wait(timeout))
+            };
+            assert_eq!(record.expired(at(100)).is_some(), expected, "{record:?}");
+        };
+        check(minute, Some(99), None, true);
+        check(minute, Some(100), None, true);
+        check(minute, Some(101), None, false);
+        check(minute, None, None, false);
+        check(minute, Some(99), Some(&signal), false);
+        check(None, None, None, false);
+    }
+
+    #[test]
+    fn a_signal_is_kept_under_a_free_key() {
+        let key = SignalTarget::Key(wait(None).key);
+        let check = |target: &SignalTarget, keep_for: Option<u64>, occupied, until: Option<i64>| {
+            let delivery = Delivery {
+                id: DeliveryId(Uuid::from_u128(1)),
+                target: target.clone(),
+                payload: JsonText::null(),
+                decision: None,
+                by: None,
+                keep_for: keep_for.map(Duration::from_secs),
+            };
+            let kept = delivery.kept(occupied, at(100)).map(|(_, until)| until);
+            assert_eq!(kept, until.map(at), "{delivery:?} {occupied}");
+        };
+        check(&key, Some(5), false, Some(105));
+        check(&key, Some(5), true, None);
+        check(&key, Some(0), false, None);
+        check(&key, None, false, None);
+        check(&SignalTarget::Job(job().id), Some(5), false, None);
     }
 
     #[test]

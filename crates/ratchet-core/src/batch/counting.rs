@@ -35,6 +35,23 @@ impl CountedBatch {
         self.counts.add(tally);
     }
 
+    /// Adds the children of an extension, of which `stored` of `asked` are new; `false` if there is nothing to write.
+    ///
+    /// If all of them were there, the answer to an earlier call was lost, and the batch may have been sealed since.
+    ///
+    /// # Errors
+    /// If it takes no further children.
+    pub fn grow(&mut self, stored: usize, asked: usize) -> Result<bool, String> {
+        if stored == 0 && asked > 0 {
+            return Ok(false);
+        }
+        if let Some(problem) = self.refusal() {
+            return Err(problem);
+        }
+        self.counts.total += stored as u64;
+        Ok(true)
+    }
+
     /// Takes no further children from now on; `false` if it takes none already.
     ///
     /// # Errors
@@ -150,6 +167,22 @@ mod tests {
         let BatchCounts { succeeded, failed, canceled, .. } = counted.counts;
         assert_eq!((succeeded, failed, canceled), (2, 2, 1));
         assert_eq!(CountPlan::after(&[counted]).complete, [id(1)]);
+    }
+
+    #[test]
+    fn new_children_are_added_to_a_batch_that_takes_some() {
+        let check = |sealed, ended, stored, asked, expected: Option<bool>, total| {
+            let mut one = CountedBatch { ended, ..batch(counts(5, 0, sealed), None, None) };
+            assert_eq!(one.grow(stored, asked).ok(), expected, "{stored} of {asked}, {sealed}, {ended}");
+            assert_eq!(one.counts.total, total, "{stored} of {asked}, {sealed}, {ended}");
+        };
+        check(false, false, 2, 2, Some(true), 7);
+        check(false, false, 1, 2, Some(true), 6);
+        check(false, false, 0, 2, Some(false), 5);
+        check(true, false, 0, 2, Some(false), 5);
+        check(true, false, 1, 2, None, 5);
+        check(true, false, 0, 0, None, 5);
+        check(false, true, 1, 1, None, 5);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use crate::batch::BatchCounts;
 use crate::error::{ErrorKind, StoreError};
 use crate::id::JobId;
+use crate::retention::brings_back;
+use crate::state::JobState;
 use crate::transition::Place;
 
 /// What deleting a job was doing, in errors.
@@ -23,6 +25,31 @@ pub struct DeleteTies {
     pub needed_again_by: Option<JobId>,
     /// The children of the batch whose parent job it is.
     pub children: Option<BatchCounts>,
+}
+
+/// A job at the end of an edge from the one that is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TiedChild {
+    /// Its id.
+    pub id: JobId,
+    /// Whether it only waits for the end: the next fire of a schedule takes nothing from the one before.
+    pub awaits_end: bool,
+    /// The state in which it ended; `None` while it is live.
+    pub ended: Option<JobState>,
+    /// The job whose end has canceled it, if that is still there, and the state in which that one ended.
+    pub canceled_because: Option<(JobId, Option<JobState>)>,
+}
+
+impl TiedChild {
+    /// Whether it needs the job `parent` when it is retried, or when the job is that had canceled it.
+    pub fn needs_again(&self, parent: JobId) -> bool {
+        let comes_back = || self.canceled_because.is_some_and(|(cause, ended)| cause != parent && brings_back(ended));
+        match self.ended {
+            Some(JobState::Failed) => !self.awaits_end,
+            Some(JobState::Canceled) => !self.awaits_end && comes_back(),
+            _ => false,
+        }
+    }
 }
 
 impl DeleteTies {
@@ -54,6 +81,28 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn a_child_that_can_run_again_needs_its_parent() {
+        use JobState::{Canceled, Failed, Succeeded};
+
+        let id = |number| JobId(Uuid::from_u128(number));
+        let check = |ended, cause: Option<(u128, Option<JobState>)>, expected: bool| {
+            let canceled_because = cause.map(|(cause, ended)| (id(cause), ended));
+            let child = TiedChild { id: id(2), awaits_end: false, ended, canceled_because };
+            assert_eq!(child.needs_again(id(1)), expected, "{child:?}");
+            assert!(!TiedChild { awaits_end: true, ..child }.needs_again(id(1)));
+        };
+        check(None, None, false);
+        check(Some(Succeeded), None, false);
+        check(Some(Failed), None, true);
+        // A person has canceled it, or what had is gone.
+        check(Some(Canceled), None, false);
+        check(Some(Canceled), Some((1, Some(Failed))), false);
+        check(Some(Canceled), Some((3, Some(Failed))), true);
+        check(Some(Canceled), Some((3, None)), true);
+        check(Some(Canceled), Some((3, Some(Succeeded))), false);
+    }
 
     #[test]
     fn a_job_is_deleted_when_nothing_needs_it() {

@@ -10,7 +10,7 @@ mod replacement;
 mod retried;
 
 pub use bulk_retry::{BulkRetry, LetterTies, RETRYING_LETTERS};
-pub use deletion::{DELETING, DeleteTies};
+pub use deletion::{DELETING, DeleteTies, TiedChild};
 pub use replacement::{REPLACING, Replace};
 pub use retried::Retried;
 

@@ -13,6 +13,7 @@ mod overview;
 mod plan;
 mod revival;
 mod shape;
+mod signal_plan;
 mod signaled;
 mod untold;
 
@@ -24,5 +25,6 @@ pub use overview::{Workflow, WorkflowState, WorkflowStep};
 pub use plan::{Dependent, FlowPlan, Release, UnrunEnd};
 pub use revival::{Revival, Stood, revive, unbegun};
 pub use shape::link;
+pub use signal_plan::{SignalPlan, awaits_signal};
 pub use signaled::{limit_begins, retry_event, signaled};
 pub use untold::{may_be_untold, untold};

@@ -12,6 +12,13 @@ pub struct Stood {
     pub flow: Flow,
 }
 
+impl Stood {
+    /// Returns how a job stood, if it was canceled because of another's end.
+    pub fn of(job: &JobRecord) -> Option<Self> {
+        (job.state == JobState::Canceled && job.canceled_because.is_some()).then_some(Self { flow: job.flow })
+    }
+}
+
 /// What a retry brings back.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Revival {

@@ -17,18 +17,16 @@ use crate::store::{BatchStore, CanceledChildren, SubmitUnit, Submitted};
 impl BatchStore for MemoryStore {
     async fn extend_batch(&self, id: JobId, children: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let (mut tables, now) = self.open();
-        let is_known =
-            |child: &NewJob| tables.jobs.contains_key(&child.id) || tables.first_with_idempotency_key(child).is_some();
-        let known = children.iter().all(is_known) && !children.is_empty();
-        let batch = tables.batches.get(&id).ok_or_else(|| unknown("extend", id))?;
-        if let Some(problem) = batch.refusal().filter(|_| !known) {
-            return Err(StoreError::new(ErrorKind::Conflict, format!("extend batch {id}"), problem));
+        if !tables.batches.contains_key(&id) {
+            return Err(unknown("extend", id));
         }
-        let before = tables.jobs.len();
+        let before = tables.clone();
         let submitted = tables.submit(&[SubmitUnit::of(children.to_vec())], now).remove(0)?;
-        let stored = tables.jobs.len() - before;
-        if let Some(batch) = tables.batches.get_mut(&id) {
-            batch.counts.total += stored as u64;
+        let stored = tables.jobs.len() - before.jobs.len();
+        let grown = tables.grow_batch(id, stored, children.len());
+        if let Err(problem) = grown {
+            *tables = before;
+            return Err(StoreError::new(ErrorKind::Conflict, format!("extend batch {id}"), problem));
         }
         Ok(submitted)
     }
@@ -110,6 +108,14 @@ impl Tables {
         let counted = CountedBatch::of(&batch);
         self.batches.insert(new.id, batch);
         self.after_counting(&[counted], now).map(|_| ())
+    }
+
+    fn grow_batch(&mut self, id: JobId, stored: usize, asked: usize) -> Result<(), String> {
+        let Some(batch) = self.batches.get_mut(&id) else { return Ok(()) };
+        let mut counted = CountedBatch::of(batch);
+        counted.grow(stored, asked)?;
+        batch.counts = counted.counts;
+        Ok(())
     }
 
     /// Notes the end of a job for its batch, or of a batch.

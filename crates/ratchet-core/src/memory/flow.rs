@@ -6,6 +6,7 @@ use super::{Tables, to_micros};
 use crate::batch::batch_of;
 use crate::claim::Input;
 use crate::clock::later;
+use crate::control::TiedChild;
 use crate::decide::failure_callback;
 use crate::error::StoreError;
 use crate::flow::{
@@ -100,8 +101,7 @@ impl Tables {
         let canceled: BTreeMap<JobId, Stood> = edges
             .iter()
             .filter_map(|edge| self.jobs.get(&edge.child))
-            .filter(|child| child.state == JobState::Canceled && child.canceled_because.is_some())
-            .map(|child| (child.id, Stood { flow: child.flow }))
+            .filter_map(|child| Some((child.id, Stood::of(child)?)))
             .collect();
         let released: BTreeMap<JobId, Flow> = edges
             .iter()
@@ -180,19 +180,18 @@ impl Tables {
 
     /// A job that needs this one when it is retried, or when the one is that had cancelled it.
     pub(super) fn needed_again_by(&self, id: JobId) -> Option<JobId> {
-        let needs = |edge: &&Edge| {
-            let Some(child) = self.jobs.get(&edge.child).filter(|_| edge.condition != Condition::Ended) else {
-                return false;
-            };
-            match child.state {
-                JobState::Failed => true,
-                JobState::Canceled => {
-                    child.canceled_because.is_some_and(|cause| cause != id && self.may_be_retried(cause))
-                }
-                _ => false,
-            }
+        let ended = |job: &JobRecord| Some(job.state).filter(|state| state.is_terminal());
+        let cause = |id: JobId| self.jobs.get(&id).map(|cause| (id, ended(cause)));
+        let tied = |edge: &Edge| {
+            self.jobs.get(&edge.child).map(|child| TiedChild {
+                id: child.id,
+                awaits_end: edge.condition == Condition::Ended,
+                ended: ended(child),
+                canceled_because: child.canceled_because.and_then(cause),
+            })
         };
-        self.edges.values().filter(|edge| edge.parent == id).find(needs).map(|edge| edge.child)
+        let mut tied = self.edges.values().filter(|edge| edge.parent == id).filter_map(tied);
+        tied.find(|child| child.needs_again(id)).map(|child| child.id)
     }
 
     /// Whether a job is there and has failed, or is live again and may.
@@ -218,7 +217,7 @@ impl Tables {
     }
 }
 
-fn dependent(job: &JobRecord) -> Dependent {
+pub(super) fn dependent(job: &JobRecord) -> Dependent {
     let batch = batch_of(job.flow, job.parent);
     Dependent { waiting: job.waiting(), release_delay: job.release_delay, batch }
 }

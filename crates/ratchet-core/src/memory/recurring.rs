@@ -10,7 +10,7 @@ use crate::flow::{Edge, EdgeState, Flow};
 use crate::id::JobId;
 use crate::page::{JobCursor, Page};
 use crate::recurring::{
-    ArchiveReason, Firing, History, NewRecurring, RecurringFilter, RecurringRecord, arrange, holds_up,
+    ArchiveReason, Firing, History, NewRecurring, RecurringFilter, RecurringRecord, arrange, holds_up, may_end,
 };
 use crate::store::{Declared, Fired, RecurringStore};
 
@@ -99,7 +99,7 @@ impl RecurringStore for MemoryStore {
     ) -> Result<bool, StoreError> {
         let (mut tables, now) = self.open();
         let Some(one) = tables.recurring.get(&id) else { return Ok(false) };
-        if idle_for.is_some_and(|idle_for| elapsed(one.updated_at, now) < idle_for) {
+        if !may_end(one.updated_at, idle_for, now) {
             return Ok(false);
         }
         if let Some(one) = tables.recurring.remove(&id) {
@@ -156,7 +156,7 @@ impl Tables {
 
     fn fire(&mut self, firing: &Firing, now: Timestamp) -> Result<Fired, StoreError> {
         let Some(one) = self.recurring.get(&firing.id) else { return Ok(Fired::Conflict) };
-        if one.paused || one.next_fire != Some(firing.expected) {
+        if !one.may_fire(firing) {
             return Ok(Fired::Conflict);
         }
         let firing = firing.without(|id| self.jobs.contains_key(&id));
@@ -175,15 +175,11 @@ impl Tables {
                 parent.workflow = Some(firing.id);
             }
         }
-        let stored = arranged.jobs.len() as u64;
+        let advance = arranged.advance(&firing);
         if let Some(one) = self.recurring.get_mut(&firing.id) {
-            one.next_fire = firing.next;
-            one.last_fire = firing.last_fire.or(one.last_fire);
-            one.last_job = arranged.jobs.last().map(|job| job.id).or(one.last_job);
-            one.fired += stored;
-            one.skipped += arranged.skipped;
+            advance.write(one);
         }
-        Ok(Fired::Done { jobs: stored, skipped: arranged.skipped })
+        Ok(Fired::Done { jobs: advance.fired, skipped: advance.skipped })
     }
 
     fn holds_up(&self, id: JobId) -> bool {

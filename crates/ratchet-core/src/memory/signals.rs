@@ -4,15 +4,16 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::batches::Tallies;
+use super::flow::dependent;
 use super::{MemoryStore, Tables, to_micros};
 use crate::clock::later;
 use crate::error::StoreError;
-use crate::flow::{Flow, Release, limit_begins, signaled};
+use crate::flow::{SignalPlan, awaits_signal, limit_begins, signaled};
 use crate::id::JobId;
 use crate::name::SignalKey;
 use crate::page::check_limit;
-use crate::settlement::{Followed, FollowedBy};
-use crate::signal::{Delivery, Signal, SignalRecord, SignalTarget, timeout_error};
+use crate::settlement::Followed;
+use crate::signal::{Delivery, Signal, SignalRecord, SignalTarget, is_kept};
 use crate::state::JobState;
 use crate::store::{Delivered, Expired, SignalStore, Swept};
 use crate::transition::Event;
@@ -28,12 +29,10 @@ impl SignalStore for MemoryStore {
                 SignalTarget::Job(id) => record.job_id == *id,
                 SignalTarget::Key(key) => record.key == *key,
             })
+            .filter(|record| tables.awaits(record.job_id))
             .map(|record| record.job_id)
             .collect();
-        let mut jobs = Vec::new();
-        for id in waiting {
-            jobs.extend(tables.signal(id, delivery, now)?);
-        }
+        let jobs = tables.give(delivery, &waiting, now)?;
         let kept = jobs.is_empty() && tables.keep(delivery, now);
         Ok(Delivered { jobs, kept })
     }
@@ -45,7 +44,7 @@ impl SignalStore for MemoryStore {
             .signals
             .values()
             .filter(|record| tables.awaits(record.job_id))
-            .filter_map(|record| Some((record.expires_at.filter(|at| *at <= now)?, record.job_id)))
+            .filter_map(|record| record.expired(now).and(Some((record.expires_at?, record.job_id))))
             .collect();
         late.sort_unstable();
         let mut expired = Expired { more: late.len() > limit, ..Expired::default() };
@@ -70,7 +69,7 @@ impl SignalStore for MemoryStore {
         let looked_at: Vec<SignalKey> =
             tables.mailbox.range((from, Bound::Unbounded)).map(|(key, _)| key.clone()).take(limit).collect();
         let before = tables.mailbox.len();
-        tables.mailbox.retain(|key, (_, until)| *until > now || !looked_at.contains(key));
+        tables.mailbox.retain(|key, (_, until)| is_kept(*until, now) || !looked_at.contains(key));
         let removed = (before - tables.mailbox.len()) as u64;
         let next = looked_at.into_iter().nth(limit.saturating_sub(1));
         Ok(Swept { removed, next })
@@ -84,44 +83,43 @@ impl Tables {
 
     /// Whether a job waits for a signal that has not come.
     fn awaits(&self, id: JobId) -> bool {
-        self.jobs.get(&id).is_some_and(|job| job.state == JobState::Waiting && job.flow.has(Flow::SIGNAL))
+        self.jobs.get(&id).is_some_and(|job| awaits_signal(job.state, job.flow))
     }
 
-    /// Gives a job its signal, if it waits for it.
-    fn signal(&mut self, id: JobId, delivery: &Delivery, now: Timestamp) -> Result<Option<Followed>, StoreError> {
-        if !self.awaits(id) {
-            return Ok(None);
-        }
-        if let Some(record) = self.signals.get_mut(&id) {
+    /// Gives jobs that wait for it a signal.
+    fn give(&mut self, delivery: &Delivery, ids: &[JobId], now: Timestamp) -> Result<Vec<Followed>, StoreError> {
+        for id in ids {
+            let Some(record) = self.signals.get_mut(id) else { continue };
             record.signal = Some(delivery.signal(record.key.clone(), now));
             record.expires_at = None;
         }
-        let Some(job) = self.jobs.get_mut(&id) else { return Ok(None) };
-        let left = signaled(job.waiting());
-        (job.waits_for, job.flow) = (left.waits_for, left.flow);
-        if left.waits_for > 0 {
-            return Ok(Some(Followed::of(job, FollowedBy::Signaled)));
+        let plan = SignalPlan::of(ids.iter().filter_map(|id| Some((*id, dependent(self.jobs.get(id)?)))));
+        for (id, left) in plan.still {
+            if let Some(job) = self.jobs.get_mut(&id) {
+                (job.waits_for, job.flow) = (left.waits_for, left.flow);
+            }
         }
-        let release = Release::new(id, left.flow, job.release_delay);
-        Ok(self.release(release, now)?.map(|job| Followed::of(job, FollowedBy::Released)))
+        for release in plan.released {
+            self.release(release, now)?;
+        }
+        let followed = |(id, what)| self.jobs.get(&id).map(|job| Followed::of(job, what));
+        Ok(plan.followed.into_iter().filter_map(followed).collect())
     }
 
     /// Keeps a signal for a job to come, if it is to be kept and none is kept already.
     fn keep(&mut self, delivery: &Delivery, now: Timestamp) -> bool {
-        let (SignalTarget::Key(key), Some(keep_for)) = (&delivery.target, delivery.keep_for) else { return false };
-        if self.mailbox.get(key).is_some_and(|(_, until)| *until > now) {
-            return false;
-        }
-        let until = to_micros(later(now, keep_for));
+        let SignalTarget::Key(key) = &delivery.target else { return false };
+        let occupied = self.mailbox.get(key).is_some_and(|(_, until)| is_kept(*until, now));
+        let Some((key, until)) = delivery.kept(occupied, now) else { return false };
         self.mailbox.insert(key.clone(), (delivery.signal(key.clone(), now), until));
-        until > now
+        true
     }
 
     /// Takes what is kept for the signal of a job, which has got it then.
     pub(super) fn take_kept(&mut self, id: JobId, now: Timestamp) -> bool {
         let Some(record) = self.signals.get_mut(&id) else { return false };
         let Some((kept, until)) = self.mailbox.remove(&record.key) else { return false };
-        record.signal = Some(kept).filter(|_| until > now);
+        record.signal = Some(kept).filter(|_| is_kept(until, now));
         record.signal.is_some()
     }
 
@@ -152,10 +150,7 @@ impl Tables {
 
     /// Ends a job whose signal did not come in time.
     fn expire(&mut self, id: JobId, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
-        let Some(SignalRecord { key, timeout: Some(timeout), .. }) = self.signals.get(&id) else {
-            return Ok(Vec::new());
-        };
-        let report = timeout_error(key, *timeout);
+        let Some(report) = self.signals.get(&id).and_then(|record| record.expired(now)) else { return Ok(Vec::new()) };
         let Some((_, job)) = self.transition(id, Event::Expire)? else { return Ok(Vec::new()) };
         job.flow = job.flow.at_rest();
         job.last_error = Some(report.text().to_owned());

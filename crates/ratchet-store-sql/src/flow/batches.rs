@@ -74,7 +74,7 @@ pub(crate) async fn extend_in_bulk(
     if !submit::insert(conn, &jobs, &[], &[]).await? {
         return Err(StoreError::new(ErrorKind::Conflict, DOING_EXTEND, "an id or a key is taken"));
     }
-    grow(conn, id, children.len()).await?;
+    grow(conn, id, children.len(), children.len()).await?;
     Ok(children.iter().map(|child| Submitted::Created(child.id)).collect())
 }
 
@@ -86,24 +86,19 @@ pub(crate) async fn extend_carefully(
 ) -> Result<Vec<Submitted>, StoreError> {
     let (mut outcomes, stored) = submit::submit_and_count(conn, &[SubmitUnit::of(children.to_vec())]).await?;
     let submitted = outcomes.pop().unwrap_or_else(|| Ok(Vec::new()))?;
-    // All of them are there: the answer to an earlier call was lost, and the batch may have been sealed since.
-    if stored > 0 || children.is_empty() {
-        grow(conn, id, stored).await?;
-    } else if batch_counts::lock(conn, &[id]).await?.is_empty() {
-        return Err(StoreError::new(ErrorKind::NotFound, DOING_EXTEND, no_batch(id)));
-    }
+    grow(conn, id, stored, children.len()).await?;
     Ok(submitted)
 }
 
 /// Adds to the number of children; refused if the batch takes none. After the children, so that whoever ends other
 /// children of the batch, and frees a key by it, is not waited for with the batch's row locked.
-async fn grow(conn: &mut dyn Conn, id: JobId, by: usize) -> Result<(), StoreError> {
+async fn grow(conn: &mut dyn Conn, id: JobId, stored: usize, asked: usize) -> Result<(), StoreError> {
     let batch = batch_counts::lock(conn, &[id]).await?.pop();
-    let batch = batch.ok_or_else(|| StoreError::new(ErrorKind::NotFound, DOING_EXTEND, no_batch(id)))?;
-    if let Some(problem) = batch.refusal() {
-        return Err(StoreError::new(ErrorKind::Conflict, DOING_EXTEND, format!("batch {id}: {problem}")));
+    let mut batch = batch.ok_or_else(|| StoreError::new(ErrorKind::NotFound, DOING_EXTEND, no_batch(id)))?;
+    let refused = |problem| StoreError::new(ErrorKind::Conflict, DOING_EXTEND, format!("batch {id}: {problem}"));
+    if batch.grow(stored, asked).map_err(refused)? {
+        conn.run(&GROW, vec![Value::count(stored), id.into()]).await?;
     }
-    conn.run(&GROW, vec![Value::count(by), id.into()]).await?;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The edges of workflows: storing them, reading them, deciding them.
 
 use jiff::Timestamp;
+use ratchet_core::control::TiedChild;
 use ratchet_core::flow::{Condition, Edge, EdgeState};
 use ratchet_core::{ErrorKind, InvalidInput, JobId, StoreError};
 
@@ -23,7 +24,7 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     STILL_OPEN,
     DECIDE_EDGES,
     NEEDED_BY,
-    NEEDED_AGAIN_BY,
+    TIED_CHILDREN,
     DELETE_EDGES_FROM,
     DELETE_EDGES_TO,
 ];
@@ -230,20 +231,29 @@ pub(crate) async fn needed_by(conn: &mut dyn Conn, id: JobId) -> Result<Option<J
     row.map(|row| row.fields().job_id("child_job_id")).transpose()
 }
 
-// The next fire of a schedule takes nothing from the one before.
-const NEEDED_AGAIN_BY: Stmt = Stmt::shared(
-    "looking for jobs that need one when they are retried",
-    "SELECT e.child_job_id AS child_job_id FROM scheduler_workflow_condition e \
+const TIED_CHILDREN: Stmt = Stmt::shared(
+    "reading the jobs after one",
+    "SELECT e.child_job_id AS child_job_id, e.condition_type AS condition_type, j.terminal_status AS ended, \
+     c.job_id AS cause, c.terminal_status AS cause_ended FROM scheduler_workflow_condition e \
      JOIN scheduler_job j ON j.job_id = e.child_job_id LEFT JOIN scheduler_job c ON c.job_id = j.canceled_because \
-     WHERE e.parent_job_id = ? AND e.condition_type <> 'ENDED' AND (j.terminal_status = /*state:failed*/ \
-     OR (j.terminal_status = /*state:canceled*/ AND c.job_id <> e.parent_job_id \
-     AND (c.terminal_status IS NULL OR c.terminal_status = /*state:failed*/))) LIMIT 1",
+     WHERE e.parent_job_id = ?",
 );
 
 /// A job that needs this one when it is retried, or when the one is that had cancelled it.
 pub(crate) async fn needed_again_by(conn: &mut dyn Conn, id: JobId) -> Result<Option<JobId>, StoreError> {
-    let row = conn.row(&NEEDED_AGAIN_BY, vec![id.into()]).await?;
-    row.map(|row| row.fields().job_id("child_job_id")).transpose()
+    for row in conn.rows(&TIED_CHILDREN, vec![id.into()]).await? {
+        let mut fields = row.fields();
+        let child = TiedChild {
+            id: fields.job_id("child_job_id")?,
+            awaits_end: fields.text("condition_type")? == Condition::Ended.as_str(),
+            ended: fields.opt_state("ended")?,
+            canceled_because: fields.opt_job_id("cause")?.zip(Some(fields.opt_state("cause_ended")?)),
+        };
+        if child.needs_again(id) {
+            return Ok(Some(child.id));
+        }
+    }
+    Ok(None)
 }
 
 const DELETE_EDGES_FROM: Stmt =

@@ -85,7 +85,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    const fn dependent(&self) -> Dependent {
+    pub(crate) const fn dependent(&self) -> Dependent {
         Dependent { waiting: self.waiting, release_delay: self.release_delay, batch: self.batch }
     }
 

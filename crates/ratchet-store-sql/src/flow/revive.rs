@@ -33,8 +33,7 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
     let edges = edges::of_workflows(conn, &[workflow]).await?;
     let children: Vec<JobId> = below.iter().map(|edge| edge.child).filter(|id| !rows.contains_key(id)).collect();
     let jobs: BTreeMap<JobId, JobRecord> = find(conn, &children).await?.into_iter().map(|job| (job.id, job)).collect();
-    let canceled: BTreeMap<JobId, Stood> =
-        jobs.values().filter(|job| was_canceled(job)).map(|job| (job.id, Stood { flow: job.flow })).collect();
+    let canceled: BTreeMap<JobId, Stood> = jobs.values().filter_map(|job| Some((job.id, Stood::of(job)?))).collect();
     let released = released(conn, &rows).await?;
     let back = revival(retried.id, &edges, &canceled, &follow::waiting(&rows), &released);
     let reopened: Vec<_> = back.reopened.iter().map(|(parent, child)| (*parent, *child, EdgeState::Open)).collect();
@@ -129,11 +128,7 @@ async fn withdraw(conn: &mut dyn Conn, withdrawn: &[(JobId, Waiting)]) -> Result
 async fn concerns_others(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
     let children: Vec<JobId> = edges::from(conn, &[id]).await?.iter().map(|edge| edge.child).collect();
     let children = if children.is_empty() { Vec::new() } else { find(conn, &children).await? };
-    Ok(children.iter().any(|job| job.state == JobState::Waiting || was_canceled(job) || unbegun(job)))
-}
-
-fn was_canceled(job: &JobRecord) -> bool {
-    job.state == JobState::Canceled && job.canceled_because.is_some()
+    Ok(children.iter().any(|job| job.state == JobState::Waiting || Stood::of(job).is_some() || unbegun(job)))
 }
 
 const ATTEMPTED: Stmt = Stmt::shared(

@@ -37,8 +37,7 @@ pub(crate) async fn fire(conn: &mut dyn Conn, firings: &[Firing]) -> Result<Vec<
     let mut done = Vec::new();
     for firing in firings {
         // Taken out, so that a schedule fires once in a call.
-        let good = |one: &RecurringRecord| !one.paused && one.next_fire == Some(firing.expected);
-        let Some(one) = records.remove(&firing.id).filter(good) else {
+        let Some(one) = records.remove(&firing.id).filter(|one| one.may_fire(firing)) else {
             fired.push(Fired::Conflict);
             continue;
         };
@@ -55,17 +54,18 @@ pub(crate) async fn fire(conn: &mut dyn Conn, firings: &[Firing]) -> Result<Vec<
             edges::store(conn, &edges, now).await?;
             await_end(conn, first).await?;
         }
-        fired.push(Fired::Done { jobs: jobs.len() as u64, skipped: arranged.skipped });
-        done.push((firing, arranged.jobs.last().map(|job| job.id), jobs.len() as u64, arranged.skipped));
+        let advance = arranged.advance(firing);
+        fired.push(Fired::Done { jobs: advance.fired, skipped: advance.skipped });
+        done.push((firing.id, advance));
     }
-    conn.run_each(&ADVANCE_RECURRING, &done, |(firing, last_job, jobs, skipped), values| {
+    conn.run_each(&ADVANCE_RECURRING, &done, |(id, advance), values| {
         values.extend([
-            firing.id.into(),
-            Value::opt_time(firing.next),
-            Value::opt_time(firing.last_fire),
-            Value::Id(last_job.map(|id| id.0)),
-            Value::count(*jobs),
-            Value::count(*skipped),
+            (*id).into(),
+            Value::opt_time(advance.next_fire),
+            Value::opt_time(advance.last_fire),
+            Value::Id(advance.last_job.map(|id| id.0)),
+            Value::count(advance.fired),
+            Value::count(advance.skipped),
         ]);
     })
     .await?;

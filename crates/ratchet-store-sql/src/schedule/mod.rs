@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::page::{JobCursor, Page};
-use ratchet_core::recurring::{ArchiveReason, History, NewRecurring, RecurringFilter, RecurringRecord};
+use ratchet_core::recurring::{ArchiveReason, History, NewRecurring, RecurringFilter, RecurringRecord, may_end};
 use ratchet_core::store::Declared;
 use ratchet_core::{ErrorKind, JobId, StoreError, Tag, clock};
 use uuid::Uuid;
@@ -340,7 +340,7 @@ pub(crate) async fn cancel(
     let Some(row) = rows.first() else { return Ok(false) };
     let one = Stored::of(row)?;
     let now = database_time(conn).await?;
-    if idle_for.is_some_and(|idle_for| clock::elapsed(one.updated_at, now) < idle_for) {
+    if !may_end(one.updated_at, idle_for, now) {
         return Ok(false);
     }
     conn.run(&ARCHIVE_RECURRING, vec![id.into(), one.snapshot()?, now.into(), reason.as_str().into()]).await?;

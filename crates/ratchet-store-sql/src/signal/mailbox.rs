@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use ratchet_core::signal::Delivery;
+use ratchet_core::signal::{Delivery, is_kept};
 use ratchet_core::store::Swept;
 use ratchet_core::{DeliveryId, ErrorKind, JsonText, Principal, Signal, SignalDecision, SignalKey, StoreError};
 
@@ -49,7 +49,7 @@ pub(crate) async fn lock(
         let key = fields.parsed("signal_key", SignalKey::new)?;
         let signal = signal_of(&mut fields, &key)?;
         let until = fields.opt_time("kept_until")?;
-        if let (Some(signal), true) = (signal, until.is_some_and(|until| until > now)) {
+        if let (Some(signal), true) = (signal, until.is_some_and(|until| is_kept(until, now))) {
             kept.insert(key, signal);
         }
     }

@@ -6,14 +6,12 @@ pub(crate) mod waits;
 
 use std::collections::HashMap;
 
-use ratchet_core::flow::{End, Release, Waiting, signaled};
+use ratchet_core::flow::{End, SignalPlan, awaits_signal};
 use ratchet_core::page::check_limit;
-use ratchet_core::signal::{Delivery, SignalTarget, timeout_error};
+use ratchet_core::signal::{Delivery, SignalTarget};
 use ratchet_core::store::{Delivered, Expired, Swept};
 use ratchet_core::transition::{self, Event, Place};
-use ratchet_core::{
-    ErrorReport, Flow, Followed, FollowedBy, JobId, JobState, SignalKey, SignalRecord, StoreError, Timestamp, clock,
-};
+use ratchet_core::{ErrorReport, Flow, Followed, JobId, SignalKey, SignalRecord, StoreError, Timestamp};
 
 use crate::cluster::database_time;
 use crate::flow::batch_counts::{self, Tallies};
@@ -53,11 +51,11 @@ async fn waiters(conn: &mut dyn Conn, key: &SignalKey) -> Result<Vec<JobId>, Sto
 /// one sees what the other has done.
 pub(crate) async fn deliver(conn: &mut dyn Conn, delivery: &Delivery) -> Result<Delivered, StoreError> {
     let now = database_time(conn).await?;
-    let (ids, key) = match &delivery.target {
-        SignalTarget::Job(id) => (vec![*id], None),
+    let (ids, occupied) = match &delivery.target {
+        SignalTarget::Job(id) => (vec![*id], false),
         SignalTarget::Key(key) => {
             let occupied = mailbox::lock(conn, std::iter::once(key), now).await?.contains_key(key);
-            (waiters(conn, key).await?, (!occupied).then_some(key))
+            (waiters(conn, key).await?, occupied)
         }
     };
     let rows = lock_live(conn, &ids).await?;
@@ -66,14 +64,13 @@ pub(crate) async fn deliver(conn: &mut dyn Conn, delivery: &Delivery) -> Result<
     if !waiting.is_empty() {
         return give(conn, delivery, &waiting, now).await;
     }
-    let (Some(key), Some(keep_for)) = (key, delivery.keep_for) else { return Ok(Delivered::default()) };
-    let until = clock::later(now, keep_for);
+    let Some((key, until)) = delivery.kept(occupied, now) else { return Ok(Delivered::default()) };
     mailbox::keep(conn, key, delivery, now, until).await?;
-    Ok(Delivered { jobs: Vec::new(), kept: until > now })
+    Ok(Delivered { jobs: Vec::new(), kept: true })
 }
 
 fn awaits(job: &Child) -> bool {
-    job.state == JobState::Waiting && job.waiting.flow.has(Flow::SIGNAL)
+    awaits_signal(job.state, job.waiting.flow)
 }
 
 /// Writes the signal of jobs that wait for it, and releases those that have nothing left to wait for.
@@ -83,25 +80,15 @@ async fn give(
     waiting: &[(JobId, &Child)],
     now: Timestamp,
 ) -> Result<Delivered, StoreError> {
-    let left: Vec<(JobId, &Child, Waiting)> =
-        waiting.iter().map(|(id, job)| (*id, *job, signaled(job.waiting))).collect();
-    let ids: Vec<JobId> = left.iter().map(|(id, ..)| *id).collect();
+    let plan = SignalPlan::of(waiting.iter().map(|(id, job)| (*id, job.dependent())));
+    let ids: Vec<JobId> = waiting.iter().map(|(id, _)| *id).collect();
     waits::write_signal(conn, &mailbox::columns_of_delivery(delivery, now), &ids).await?;
-    let ties: Vec<(JobId, Flow)> = left.iter().map(|(id, _, left)| (*id, left.flow)).collect();
-    waits::write_ties(conn, &ties).await?;
-    let (mut still, mut released, mut jobs) = (Vec::new(), Vec::new(), Vec::with_capacity(left.len()));
-    for (id, job, left) in left {
-        if left.waits_for > 0 {
-            still.push((id, left));
-            jobs.push(job.followed(id, FollowedBy::Signaled));
-        } else {
-            released.push(Release::new(id, left.flow, job.release_delay));
-            jobs.push(job.followed(id, FollowedBy::Released));
-        }
-    }
-    count_down(conn, &still).await?;
-    release(conn, &released).await?;
-    Ok(Delivered { jobs, kept: false })
+    waits::write_ties(conn, &plan.ties().collect::<Vec<_>>()).await?;
+    count_down(conn, &plan.still).await?;
+    release(conn, &plan.released).await?;
+    // Both are in the order of the ids.
+    let jobs = waiting.iter().zip(plan.followed).map(|((_, job), (id, what))| job.followed(id, what));
+    Ok(Delivered { jobs: jobs.collect(), kept: false })
 }
 
 const LATE: Stmt = Stmt::shared(
@@ -135,17 +122,11 @@ pub(crate) async fn expire(conn: &mut dyn Conn, limit: usize) -> Result<Expired,
     let waits = waits::read(conn, &ids).await?;
     let (late, over): (Vec<JobId>, Vec<JobId>) = ids.into_iter().partition(|id| jobs.get(id).is_some_and(awaits));
     conn.run_in(&FORGET_LIMITS, &[now.into()], &over).await?;
-    let report = |id: JobId| timeout_of(waits.get(&id)?, now).map(|report| (id, report));
+    let report = |id: JobId| waits.get(&id)?.expired(now).map(|report| (id, report));
     let reports: Vec<(JobId, ErrorReport)> = late.into_iter().filter_map(report).collect();
     let followed = end(conn, &reports, &jobs).await?;
     let ids: Vec<JobId> = reports.iter().map(|(id, _)| *id).collect();
     Ok(Expired { jobs: find(conn, &ids).await?, followed, more })
-}
-
-/// What a job fails with if its wait is over.
-fn timeout_of(wait: &SignalRecord, now: Timestamp) -> Option<ErrorReport> {
-    let over = wait.expires_at.is_some_and(|at| at <= now) && wait.signal.is_none();
-    wait.timeout.filter(|_| over).map(|timeout| timeout_error(&wait.key, timeout))
 }
 
 async fn end(
