@@ -738,28 +738,16 @@ DELETE FROM scheduler_dlq_alert
 WHERE job_id = $1;
 
 -- control::dead_letters: reading dead letters
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.terminal_error AS terminal_error, j.terminated_at AS
-    terminated_at, (
+SELECT j.terminal_status AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type,
+    j.priority AS priority, j.tags AS tags, j.business_key AS business_key, j.depends_on AS depends_on,
+    j.caller_principal AS caller_principal, j.terminated_at AS terminated_at, j.terminal_error AS terminal_error, (
     SELECT e.error_class
     FROM scheduler_job_execution e
     WHERE e.job_id = j.job_id
     ORDER BY e.version DESC
     LIMIT 1) AS error_class
-FROM (
-    SELECT i.*, i.terminal_status AS lead
-    FROM scheduler_job i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.terminal_status DESC, i.job_id DESC
-    LIMIT 2000) j
-WHERE j.lead = (SELECT lead FROM v) AND j.job_id < (SELECT until FROM v) AND j.job_id >= (SELECT since FROM v) AND ($4
-    IS NULL OR j.kind = $5) AND ($6 IS NULL OR j.queue = $7) AND ($8 IS NULL OR j.priority = $9) AND ($10 IS NULL OR
-    j.job_type = $11) AND ($12 IS NULL OR j.business_key = $13) AND ($14 IS NULL OR j.depends_on = $15) AND ($16 IS NULL
-    OR j.caller_principal = $17) AND ($18 IS NULL OR j.terminated_at >= $19) AND ($20 IS NULL OR j.terminated_at < $21)
-    AND ($22 IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t WHERE t.tag = $23 AND t.job_id = j.job_id))
-ORDER BY j.lead DESC, j.job_id DESC
-LIMIT $24;
+FROM scheduler_job j
+WHERE j.job_id = ANY ($1);
 
 -- control::retry_all: locking dead letters
 SELECT job_id
@@ -1155,6 +1143,25 @@ SELECT job_id, attempts
 FROM scheduler_job_archive
 WHERE attempts IS NOT NULL AND job_id = ANY ($1);
 
+-- list::heads: reading the heads of jobs
+SELECT COALESCE(q.status, j.terminal_status) AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type
+    AS job_type, j.priority AS priority, j.tags AS tags, j.business_key AS business_key, j.depends_on AS depends_on,
+    j.caller_principal AS caller_principal, j.terminated_at AS terminated_at, CASE WHEN $1 THEN j.params END AS params,
+    q.picked_by AS picked_by
+FROM scheduler_job j
+LEFT JOIN LATERAL (
+    SELECT h.status, h.picked_by
+    FROM scheduler_job_queue h
+    WHERE h.job_id = j.job_id OFFSET 0) q ON TRUE
+WHERE j.job_id = ANY ($2);
+
+-- list::heads: reading the heads of archived jobs
+SELECT j.terminal_status AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type,
+    j.priority AS priority, j.tags AS tags, j.business_key AS business_key, j.depends_on AS depends_on,
+    j.caller_principal AS caller_principal, j.terminated_at AS terminated_at, CASE WHEN $1 THEN j.params END AS params
+FROM scheduler_job_archive j
+WHERE j.job_id = ANY ($2);
+
 -- list::insight: looking for lanes in which jobs wait
 WITH RECURSIVE lane (depth, probation, resource, queue, kind, priority, head) AS ((
     SELECT 1::bigint, f.probation, f.resource, f.queue, f.kind, f.priority, f.scheduled_time
@@ -1185,18 +1192,9 @@ FROM unnest($1::bigint[], $2::boolean[], $3::text[], $4::text[], $5::text[], $6:
     $8::bigint[]) AS l (place, probation, resource, queue, kind, priority, before, most);
 
 -- list::insight: reading what ended last
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.queue AS queue, j.terminated_at AS terminated_at, j.queue_wait_us AS queue_wait_us, j.execution_duration_us AS
-    execution_duration_us
-FROM (
-    SELECT i.job_id, i.queue, i.terminated_at, i.queue_wait_us, i.execution_duration_us, i.terminal_status AS lead
-    FROM scheduler_job i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.terminal_status DESC, i.job_id DESC
-    LIMIT $4) j
-WHERE j.lead = (SELECT lead FROM v) AND j.job_id < (SELECT until FROM v) AND j.job_id >= (SELECT since FROM v)
-ORDER BY j.job_id DESC;
+SELECT job_id, queue, terminated_at, queue_wait_us, execution_duration_us
+FROM scheduler_job
+WHERE job_id = ANY ($1);
 
 -- list::insight: counting some ended jobs
 SELECT COUNT(*) AS jobs
@@ -1279,23 +1277,10 @@ GROUP BY e.workflow_id
 ORDER BY e.workflow_id DESC
 LIMIT $2;
 
--- archive: looking for jobs to archive
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
-FROM (
-    SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags, i.terminal_status AS lead
-    FROM scheduler_job i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
-    ORDER BY i.terminal_status ASC, i.job_id ASC
-    LIMIT $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v)
-ORDER BY job_id;
-
--- archive: looking at jobs to archive
+-- archive: reading jobs to archive
 SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
 FROM scheduler_job
-WHERE terminal_status = $1 AND job_id < $2 AND job_id = ANY ($3);
+WHERE job_id = ANY ($1);
 
 -- archive: holding jobs to archive
 SELECT job_id
@@ -1656,1322 +1641,318 @@ SELECT CAST(pg_advisory_xact_lock(7236824) AS text) AS locked;
 -- migrate: letting other migrations go on
 SELECT 1 AS unlocked;
 
--- list::job_index: listing jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2 AND COALESCE(q.status, j.terminal_status) IN ($3, $4) AND ($5 IS NULL
-    OR j.kind = $6) AND ($7 IS NULL OR j.queue = $8) AND ($9 IS NULL OR j.priority = $10) AND ($11 IS NULL OR j.job_type
-    = $12) AND ($13 IS NULL OR j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR
-    j.caller_principal = $18) AND ($19 IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY j.job_id DESC
-LIMIT $23;
+-- list::job_index: finding jobs, newest first
+SELECT job_id
+FROM scheduler_job
+WHERE job_id < $1 AND job_id >= $2
+ORDER BY job_id DESC
+LIMIT $3;
 
--- list::job_index: looking how far a page goes of jobs
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET $3;
+-- list::job_index: finding jobs, oldest first
+SELECT job_id
+FROM scheduler_job
+WHERE job_id < $1 AND job_id >= $2
+ORDER BY job_id ASC
+LIMIT $3;
 
--- list::job_index: listing jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2 AND COALESCE(q.status, j.terminal_status) IN ($3, $4) AND ($5 IS NULL
-    OR j.kind = $6) AND ($7 IS NULL OR j.queue = $8) AND ($9 IS NULL OR j.priority = $10) AND ($11 IS NULL OR j.job_type
-    = $12) AND ($13 IS NULL OR j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR
-    j.caller_principal = $18) AND ($19 IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY j.job_id ASC
-LIMIT $23;
-
--- list::job_index: looking how far a page goes of jobs, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET $3;
-
--- list::job_index: counting groups of jobs
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2 AND COALESCE(q.status, j.terminal_status) IN ($3, $4) AND ($5 IS NULL
-    OR j.kind = $6) AND ($7 IS NULL OR j.queue = $8) AND ($9 IS NULL OR j.priority = $10) AND ($11 IS NULL OR j.job_type
-    = $12) AND ($13 IS NULL OR j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR
-    j.caller_principal = $18) AND ($19 IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY j.job_id DESC
-LIMIT $23;
-
--- list::job_index: listing jobs by tag
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.tag AS lead
-    FROM scheduler_job_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.tag DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: looking how far a page goes of jobs by tag
+-- list::job_index: finding jobs by tag, newest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.tag AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.tag AS lead, i.job_id
     FROM scheduler_job_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
+    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) < (v.lead, v.until)
     ORDER BY i.tag DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: listing jobs by tag, oldest first
+-- list::job_index: finding jobs by tag, oldest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.tag AS lead
+SELECT t.job_id AS job_id
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.tag AS lead, i.job_id
     FROM scheduler_job_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
+    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) >= (v.lead, v.since)
     ORDER BY i.tag ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of jobs by tag, oldest first
+-- list::job_index: finding jobs by business key, newest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.tag AS lead
-    FROM scheduler_job_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
-    ORDER BY i.tag ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of jobs by tag
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM (
-    SELECT i.job_id, i.tag AS lead
-    FROM scheduler_job_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.tag DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: listing jobs by business key
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.business_key AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.business_key AS lead, i.job_id
     FROM scheduler_job i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
+    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) < (v.lead, v.until)
     ORDER BY i.business_key DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: looking how far a page goes of jobs by business key
+-- list::job_index: finding jobs by business key, oldest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.business_key AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.business_key AS lead, i.job_id
     FROM scheduler_job i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.business_key DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: listing jobs by business key, oldest first
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.business_key AS lead
-    FROM scheduler_job i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
+    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) >= (v.lead, v.since)
     ORDER BY i.business_key ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of jobs by business key, oldest first
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.business_key AS lead
-    FROM scheduler_job i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
-    ORDER BY i.business_key ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of jobs by business key
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM (
-    SELECT i.job_id, i.business_key AS lead
-    FROM scheduler_job i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.business_key DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: listing the children of a job
-WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
-    FROM scheduler_job i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.depends_on DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: looking how far a page goes of the children of a job
+-- list::job_index: finding the children of a job, newest first
 WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.depends_on AS lead, i.job_id
     FROM scheduler_job i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
+    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) < (v.lead, v.until)
     ORDER BY i.depends_on DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: listing the children of a job, oldest first
+-- list::job_index: finding the children of a job, oldest first
 WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
+SELECT t.job_id AS job_id
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.depends_on AS lead, i.job_id
     FROM scheduler_job i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
+    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) >= (v.lead, v.since)
     ORDER BY i.depends_on ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of the children of a job, oldest first
-WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
-    FROM scheduler_job i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
-    ORDER BY i.depends_on ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of the children of a job
-WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
-    FROM scheduler_job i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.depends_on DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: listing jobs by principal
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
-    FROM scheduler_job i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.caller_principal DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: looking how far a page goes of jobs by principal
+-- list::job_index: finding jobs by principal, newest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.caller_principal AS lead, i.job_id
     FROM scheduler_job i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
+    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) < (v.lead, v.until)
     ORDER BY i.caller_principal DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: listing jobs by principal, oldest first
+-- list::job_index: finding jobs by principal, oldest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
+SELECT t.job_id AS job_id
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.caller_principal AS lead, i.job_id
     FROM scheduler_job i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
+    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) >= (v.lead, v.since)
     ORDER BY i.caller_principal ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of jobs by principal, oldest first
+-- list::job_index: finding ended jobs, newest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.terminal_status AS lead, i.job_id
     FROM scheduler_job i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
-    ORDER BY i.caller_principal ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of jobs by principal
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
-    FROM scheduler_job i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.caller_principal DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: listing ended jobs
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
-    FROM scheduler_job i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
+    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < (v.lead, v.until)
     ORDER BY i.terminal_status DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: looking how far a page goes of ended jobs
+-- list::job_index: finding ended jobs, oldest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.terminal_status AS lead, i.job_id
     FROM scheduler_job i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.terminal_status DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: listing ended jobs, oldest first
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
-    FROM scheduler_job i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
+    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) >= (v.lead, v.since)
     ORDER BY i.terminal_status ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of ended jobs, oldest first
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
-    FROM scheduler_job i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
-    ORDER BY i.terminal_status ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
+-- list::job_index: finding live jobs, newest first
+SELECT job_id
+FROM scheduler_job_queue
+WHERE job_id < $1 AND job_id >= $2
+ORDER BY job_id DESC
+LIMIT $3;
 
--- list::job_index: counting groups of ended jobs
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
-    FROM scheduler_job i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.terminal_status DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = t.job_id OFFSET 0) j
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    COALESCE(q.status, j.terminal_status) IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9)
-    AND ($10 IS NULL OR j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key =
-    $15) AND ($16 IS NULL OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR
-    j.terminated_at >= $21) AND ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
+-- list::job_index: finding live jobs, oldest first
+SELECT job_id
+FROM scheduler_job_queue
+WHERE job_id < $1 AND job_id >= $2
+ORDER BY job_id ASC
+LIMIT $3;
 
--- list::job_index: listing live jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job_queue q
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = q.job_id OFFSET 0) j
-WHERE 1 = 1 AND q.job_id < $1 AND q.job_id >= $2 AND q.status IN ($3, $4) AND ($5 IS NULL OR q.kind = $6) AND ($7 IS
-    NULL OR q.queue = $8) AND ($9 IS NULL OR q.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS NULL OR
-    j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18) AND ($19
-    IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY q.job_id DESC
-LIMIT $23;
-
--- list::job_index: looking how far a page goes of live jobs
+-- list::job_index: finding running jobs, newest first
 SELECT q.job_id AS job_id
-FROM scheduler_job_queue q
-WHERE 1 = 1 AND q.job_id < $1 AND q.job_id >= $2
+FROM (SELECT q.job_id FROM scheduler_job_queue q WHERE q.status = 'RUNNING' OFFSET 0) q
+WHERE TRUE AND q.job_id < $1 AND q.job_id >= $2
 ORDER BY q.job_id DESC
-LIMIT 1 OFFSET $3;
+LIMIT $3;
 
--- list::job_index: listing live jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job_queue q
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = q.job_id OFFSET 0) j
-WHERE 1 = 1 AND q.job_id < $1 AND q.job_id >= $2 AND q.status IN ($3, $4) AND ($5 IS NULL OR q.kind = $6) AND ($7 IS
-    NULL OR q.queue = $8) AND ($9 IS NULL OR q.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS NULL OR
-    j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18) AND ($19
-    IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY q.job_id ASC
-LIMIT $23;
-
--- list::job_index: looking how far a page goes of live jobs, oldest first
+-- list::job_index: finding running jobs, oldest first
 SELECT q.job_id AS job_id
-FROM scheduler_job_queue q
-WHERE 1 = 1 AND q.job_id < $1 AND q.job_id >= $2
+FROM (SELECT q.job_id FROM scheduler_job_queue q WHERE q.status = 'RUNNING' OFFSET 0) q
+WHERE TRUE AND q.job_id < $1 AND q.job_id >= $2
 ORDER BY q.job_id ASC
-LIMIT 1 OFFSET $3;
+LIMIT $3;
 
--- list::job_index: counting groups of live jobs
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job_queue q
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = q.job_id OFFSET 0) j
-WHERE 1 = 1 AND q.job_id < $1 AND q.job_id >= $2 AND q.status IN ($3, $4) AND ($5 IS NULL OR q.kind = $6) AND ($7 IS
-    NULL OR q.queue = $8) AND ($9 IS NULL OR q.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS NULL OR
-    j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18) AND ($19
-    IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY q.job_id DESC
-LIMIT $23;
+-- list::job_index: finding archived jobs, newest first
+SELECT job_id
+FROM scheduler_job_archive
+WHERE job_id < $1 AND job_id >= $2
+ORDER BY job_id DESC
+LIMIT $3;
 
--- list::job_index: listing running jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (SELECT * FROM scheduler_job_queue r WHERE r.status = 'RUNNING' OFFSET 0) q
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = q.job_id OFFSET 0) j
-WHERE 1 = 1 AND q.job_id < $1 AND q.job_id >= $2 AND q.status IN ($3, $4) AND ($5 IS NULL OR q.kind = $6) AND ($7 IS
-    NULL OR q.queue = $8) AND ($9 IS NULL OR q.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS NULL OR
-    j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18) AND ($19
-    IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY q.job_id DESC
-LIMIT $23;
+-- list::job_index: finding archived jobs, oldest first
+SELECT job_id
+FROM scheduler_job_archive
+WHERE job_id < $1 AND job_id >= $2
+ORDER BY job_id ASC
+LIMIT $3;
 
--- list::job_index: listing running jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM (SELECT * FROM scheduler_job_queue r WHERE r.status = 'RUNNING' OFFSET 0) q
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = q.job_id OFFSET 0) j
-WHERE 1 = 1 AND q.job_id < $1 AND q.job_id >= $2 AND q.status IN ($3, $4) AND ($5 IS NULL OR q.kind = $6) AND ($7 IS
-    NULL OR q.queue = $8) AND ($9 IS NULL OR q.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS NULL OR
-    j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18) AND ($19
-    IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY q.job_id ASC
-LIMIT $23;
-
--- list::job_index: counting groups of running jobs
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM (SELECT * FROM scheduler_job_queue r WHERE r.status = 'RUNNING' OFFSET 0) q
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = q.job_id OFFSET 0) j
-WHERE 1 = 1 AND q.job_id < $1 AND q.job_id >= $2 AND q.status IN ($3, $4) AND ($5 IS NULL OR q.kind = $6) AND ($7 IS
-    NULL OR q.queue = $8) AND ($9 IS NULL OR q.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS NULL OR
-    j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18) AND ($19
-    IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY q.job_id DESC
-LIMIT $23;
-
--- list::job_index: listing archived jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2 AND j.terminal_status IN ($3, $4) AND ($5 IS NULL OR j.kind = $6) AND
-    ($7 IS NULL OR j.queue = $8) AND ($9 IS NULL OR j.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS
-    NULL OR j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18)
-    AND ($19 IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY j.job_id DESC
-LIMIT $23;
-
--- list::job_index: looking how far a page goes of archived jobs
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET $3;
-
--- list::job_index: listing archived jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2 AND j.terminal_status IN ($3, $4) AND ($5 IS NULL OR j.kind = $6) AND
-    ($7 IS NULL OR j.queue = $8) AND ($9 IS NULL OR j.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS
-    NULL OR j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18)
-    AND ($19 IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY j.job_id ASC
-LIMIT $23;
-
--- list::job_index: looking how far a page goes of archived jobs, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET $3;
-
--- list::job_index: counting groups of archived jobs
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < $1 AND j.job_id >= $2 AND j.terminal_status IN ($3, $4) AND ($5 IS NULL OR j.kind = $6) AND
-    ($7 IS NULL OR j.queue = $8) AND ($9 IS NULL OR j.priority = $10) AND ($11 IS NULL OR j.job_type = $12) AND ($13 IS
-    NULL OR j.business_key = $14) AND ($15 IS NULL OR j.depends_on = $16) AND ($17 IS NULL OR j.caller_principal = $18)
-    AND ($19 IS NULL OR j.terminated_at >= $20) AND ($21 IS NULL OR j.terminated_at < $22)
-ORDER BY j.job_id DESC
-LIMIT $23;
-
--- list::job_index: listing archived jobs by tag
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.tag AS lead
-    FROM scheduler_job_archive_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.tag DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: looking how far a page goes of archived jobs by tag
+-- list::job_index: finding archived jobs by tag, newest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.tag AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.tag AS lead, i.job_id
     FROM scheduler_job_archive_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
+    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) < (v.lead, v.until)
     ORDER BY i.tag DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: listing archived jobs by tag, oldest first
+-- list::job_index: finding archived jobs by tag, oldest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.tag AS lead
+SELECT t.job_id AS job_id
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.tag AS lead, i.job_id
     FROM scheduler_job_archive_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
+    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) >= (v.lead, v.since)
     ORDER BY i.tag ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of archived jobs by tag, oldest first
+-- list::job_index: finding archived jobs by business key, newest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.tag AS lead
-    FROM scheduler_job_archive_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
-    ORDER BY i.tag ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of archived jobs by tag
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM (
-    SELECT i.job_id, i.tag AS lead
-    FROM scheduler_job_archive_tag i
-    WHERE i.tag IS NOT NULL AND (i.tag, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.tag DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: listing archived jobs by business key
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.business_key AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.business_key AS lead, i.job_id
     FROM scheduler_job_archive i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
+    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) < (v.lead, v.until)
     ORDER BY i.business_key DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: looking how far a page goes of archived jobs by business key
+-- list::job_index: finding archived jobs by business key, oldest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.business_key AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.business_key AS lead, i.job_id
     FROM scheduler_job_archive i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.business_key DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: listing archived jobs by business key, oldest first
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.business_key AS lead
-    FROM scheduler_job_archive i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
+    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) >= (v.lead, v.since)
     ORDER BY i.business_key ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of archived jobs by business key, oldest first
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.business_key AS lead
-    FROM scheduler_job_archive i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
-    ORDER BY i.business_key ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of archived jobs by business key
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM (
-    SELECT i.job_id, i.business_key AS lead
-    FROM scheduler_job_archive i
-    WHERE i.business_key IS NOT NULL AND (i.business_key, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.business_key DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: listing the archived children of a job
-WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
-    FROM scheduler_job_archive i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.depends_on DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: looking how far a page goes of the archived children of a job
+-- list::job_index: finding the archived children of a job, newest first
 WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.depends_on AS lead, i.job_id
     FROM scheduler_job_archive i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
+    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) < (v.lead, v.until)
     ORDER BY i.depends_on DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: listing the archived children of a job, oldest first
+-- list::job_index: finding the archived children of a job, oldest first
 WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
+SELECT t.job_id AS job_id
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.depends_on AS lead, i.job_id
     FROM scheduler_job_archive i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
+    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) >= (v.lead, v.since)
     ORDER BY i.depends_on ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of the archived children of a job, oldest first
-WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
-    FROM scheduler_job_archive i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM v))
-    ORDER BY i.depends_on ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of the archived children of a job
-WITH v AS (SELECT $1::uuid AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM (
-    SELECT i.job_id, i.depends_on AS lead
-    FROM scheduler_job_archive i
-    WHERE i.depends_on IS NOT NULL AND (i.depends_on, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM v))
-    ORDER BY i.depends_on DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: listing archived jobs by principal
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
-    FROM scheduler_job_archive i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.caller_principal DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: looking how far a page goes of archived jobs by principal
+-- list::job_index: finding archived jobs by principal, newest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.caller_principal AS lead, i.job_id
     FROM scheduler_job_archive i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
+    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) < (v.lead, v.until)
     ORDER BY i.caller_principal DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: listing archived jobs by principal, oldest first
+-- list::job_index: finding archived jobs by principal, oldest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
+SELECT t.job_id AS job_id
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.caller_principal AS lead, i.job_id
     FROM scheduler_job_archive i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
+    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) >= (v.lead, v.since)
     ORDER BY i.caller_principal ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;
 
--- list::job_index: looking how far a page goes of archived jobs by principal, oldest first
+-- list::job_index: finding archived jobs by state, newest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.terminal_status AS lead, i.job_id
     FROM scheduler_job_archive i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
-    ORDER BY i.caller_principal ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of archived jobs by principal
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM (
-    SELECT i.job_id, i.caller_principal AS lead
-    FROM scheduler_job_archive i
-    WHERE i.caller_principal IS NOT NULL AND (i.caller_principal, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.caller_principal DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
-
--- list::job_index: listing archived jobs by state
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
-    FROM scheduler_job_archive i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
+    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < (v.lead, v.until)
     ORDER BY i.terminal_status DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id DESC;
 
--- list::job_index: looking how far a page goes of archived jobs by state
+-- list::job_index: finding archived jobs by state, oldest first
 WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
 SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
+FROM v
+CROSS JOIN LATERAL (
+    SELECT i.terminal_status AS lead, i.job_id
     FROM scheduler_job_archive i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.terminal_status DESC, i.job_id DESC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: listing archived jobs by state, oldest first
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
-    FROM scheduler_job_archive i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
+    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) >= (v.lead, v.since)
     ORDER BY i.terminal_status ASC, i.job_id ASC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead ASC, t.job_id ASC
-LIMIT $24;
-
--- list::job_index: looking how far a page goes of archived jobs by state, oldest first
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT t.job_id AS job_id
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
-    FROM scheduler_job_archive i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) >= ((SELECT lead FROM v), (SELECT since FROM
-        v))
-    ORDER BY i.terminal_status ASC, i.job_id ASC
-    LIMIT 1 OFFSET $4) t
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v);
-
--- list::job_index: counting groups of archived jobs by state
-WITH v AS (SELECT $1::text AS lead, $2::uuid AS until, $3::uuid AS since)
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM (
-    SELECT i.job_id, i.terminal_status AS lead
-    FROM scheduler_job_archive i
-    WHERE i.terminal_status IS NOT NULL AND (i.terminal_status, i.job_id) < ((SELECT lead FROM v), (SELECT until FROM
-        v))
-    ORDER BY i.terminal_status DESC, i.job_id DESC
-    LIMIT 2000) t
-CROSS JOIN LATERAL (SELECT * FROM scheduler_job_archive c WHERE c.job_id = t.job_id OFFSET 0) j
-WHERE t.lead = (SELECT lead FROM v) AND t.job_id < (SELECT until FROM v) AND t.job_id >= (SELECT since FROM v) AND
-    j.terminal_status IN ($4, $5) AND ($6 IS NULL OR j.kind = $7) AND ($8 IS NULL OR j.queue = $9) AND ($10 IS NULL OR
-    j.priority = $11) AND ($12 IS NULL OR j.job_type = $13) AND ($14 IS NULL OR j.business_key = $15) AND ($16 IS NULL
-    OR j.depends_on = $17) AND ($18 IS NULL OR j.caller_principal = $19) AND ($20 IS NULL OR j.terminated_at >= $21) AND
-    ($22 IS NULL OR j.terminated_at < $23)
-ORDER BY t.lead DESC, t.job_id DESC
-LIMIT $24;
+    LIMIT $4) t
+WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since
+ORDER BY t.job_id ASC;

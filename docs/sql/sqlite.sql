@@ -606,21 +606,16 @@ DELETE FROM scheduler_dlq_alert
 WHERE job_id = ?;
 
 -- control::dead_letters: reading dead letters
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.terminal_error AS terminal_error, j.terminated_at AS
-    terminated_at, (
+SELECT j.terminal_status AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type,
+    j.priority AS priority, j.tags AS tags, j.business_key AS business_key, j.depends_on AS depends_on,
+    j.caller_principal AS caller_principal, j.terminated_at AS terminated_at, j.terminal_error AS terminal_error, (
     SELECT e.error_class
     FROM scheduler_job_execution e
     WHERE e.job_id = j.job_id
     ORDER BY e.version DESC
     LIMIT 1) AS error_class
 FROM scheduler_job j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? AND (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue =
-    ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR j.business_key = ?) AND (?
-    IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR j.terminated_at >= ?) AND
-    (? IS NULL OR j.terminated_at < ?) AND (? IS NULL OR EXISTS (SELECT 1 FROM scheduler_job_tag t WHERE t.tag = ? AND
-    t.job_id = j.job_id))
-ORDER BY j.job_id DESC
-LIMIT ?;
+WHERE j.job_id IN (?, ?);
 
 -- control::retry_all: locking dead letters
 SELECT job_id
@@ -1005,6 +1000,22 @@ SELECT job_id, attempts
 FROM scheduler_job_archive
 WHERE attempts IS NOT NULL AND job_id IN (?, ?);
 
+-- list::heads: reading the heads of jobs
+SELECT COALESCE(q.status, j.terminal_status) AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type
+    AS job_type, j.priority AS priority, j.tags AS tags, j.business_key AS business_key, j.depends_on AS depends_on,
+    j.caller_principal AS caller_principal, j.terminated_at AS terminated_at, CASE WHEN ? THEN j.params END AS params,
+    q.picked_by AS picked_by
+FROM scheduler_job j
+LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
+WHERE j.job_id IN (?, ?);
+
+-- list::heads: reading the heads of archived jobs
+SELECT j.terminal_status AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type,
+    j.priority AS priority, j.tags AS tags, j.business_key AS business_key, j.depends_on AS depends_on,
+    j.caller_principal AS caller_principal, j.terminated_at AS terminated_at, CASE WHEN ? THEN j.params END AS params
+FROM scheduler_job_archive j
+WHERE j.job_id IN (?, ?);
+
 -- list::insight: looking for lanes in which jobs wait
 WITH RECURSIVE lane (depth, probation, resource, queue, kind, priority, head) AS (
     SELECT 1, q.probation, q.resource, q.queue, q.kind, q.priority, q.scheduled_time
@@ -1045,12 +1056,9 @@ FROM (
     LIMIT ?) AS c;
 
 -- list::insight: reading what ended last
-SELECT j.queue AS queue, j.terminated_at AS terminated_at, j.queue_wait_us AS queue_wait_us, j.execution_duration_us AS
-    execution_duration_us
-FROM scheduler_job j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT ?;
+SELECT job_id, queue, terminated_at, queue_wait_us, execution_duration_us
+FROM scheduler_job
+WHERE job_id IN (?, ?);
 
 -- list::insight: counting some ended jobs
 SELECT COUNT(*) AS jobs
@@ -1133,17 +1141,10 @@ GROUP BY e.workflow_id
 ORDER BY e.workflow_id DESC
 LIMIT ?;
 
--- archive: looking for jobs to archive
+-- archive: reading jobs to archive
 SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
 FROM scheduler_job
-WHERE terminal_status = ? AND job_id < ? AND job_id >= ?
-ORDER BY job_id
-LIMIT ?;
-
--- archive: looking at jobs to archive
-SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
-FROM scheduler_job
-WHERE terminal_status = ? AND job_id < ? AND job_id IN (?, ?);
+WHERE job_id IN (?, ?);
 
 -- archive: holding jobs to archive
 SELECT job_id
@@ -1501,988 +1502,198 @@ WHERE type = 'table' AND name = 'ratchet_schema_version';
 -- migrate: letting other migrations go on
 SELECT 1 AS unlocked;
 
--- list::job_index: listing jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS NULL OR
-    j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND
-    (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND
-    (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding jobs, newest first
+SELECT job_id
+FROM scheduler_job
+WHERE job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of jobs
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS NULL OR
-    j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND
-    (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND
-    (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
+-- list::job_index: finding jobs, oldest first
+SELECT job_id
+FROM scheduler_job
+WHERE job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of jobs, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of jobs
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS NULL OR
-    j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND
-    (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND
-    (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding jobs by tag, newest first
+SELECT job_id
+FROM scheduler_job_tag
+WHERE tag = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: listing jobs by tag
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job_tag t
-JOIN scheduler_job j ON j.job_id = t.job_id
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS NULL OR
-    j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND
-    (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND
-    (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY t.job_id DESC
+-- list::job_index: finding jobs by tag, oldest first
+SELECT job_id
+FROM scheduler_job_tag
+WHERE tag = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of jobs by tag
-SELECT t.job_id AS job_id
-FROM scheduler_job_tag t
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ?
-ORDER BY t.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing jobs by tag, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job_tag t
-JOIN scheduler_job j ON j.job_id = t.job_id
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS NULL OR
-    j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND
-    (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND
-    (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY t.job_id ASC
+-- list::job_index: finding jobs by business key, newest first
+SELECT job_id
+FROM scheduler_job INDEXED BY idx_job_business_key
+WHERE business_key = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of jobs by tag, oldest first
-SELECT t.job_id AS job_id
-FROM scheduler_job_tag t
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ?
-ORDER BY t.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of jobs by tag
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job_tag t
-JOIN scheduler_job j ON j.job_id = t.job_id
-LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS NULL OR
-    j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND
-    (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND
-    (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY t.job_id DESC
+-- list::job_index: finding jobs by business key, oldest first
+SELECT job_id
+FROM scheduler_job INDEXED BY idx_job_business_key
+WHERE business_key = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: listing jobs by business key
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (?
-    IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type
-    = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal
-    = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding the children of a job, newest first
+SELECT job_id
+FROM scheduler_job INDEXED BY idx_job_depends_on
+WHERE depends_on = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of jobs by business key
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing jobs by business key, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (?
-    IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type
-    = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal
-    = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
+-- list::job_index: finding the children of a job, oldest first
+SELECT job_id
+FROM scheduler_job INDEXED BY idx_job_depends_on
+WHERE depends_on = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of jobs by business key, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of jobs by business key
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (?
-    IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type
-    = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal
-    = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding jobs by principal, newest first
+SELECT job_id
+FROM scheduler_job INDEXED BY idx_job_principal
+WHERE caller_principal = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: listing the children of a job
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS
-    NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type =
-    ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal =
-    ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding jobs by principal, oldest first
+SELECT job_id
+FROM scheduler_job INDEXED BY idx_job_principal
+WHERE caller_principal = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of the children of a job
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing the children of a job, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS
-    NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type =
-    ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal =
-    ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
+-- list::job_index: finding ended jobs, newest first
+SELECT job_id
+FROM scheduler_job INDEXED BY idx_job_terminal
+WHERE terminal_status = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of the children of a job, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of the children of a job
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND (? IS
-    NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type =
-    ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal =
-    ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding ended jobs, oldest first
+SELECT job_id
+FROM scheduler_job INDEXED BY idx_job_terminal
+WHERE terminal_status = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: listing jobs by principal
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND
-    (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR
-    j.job_type = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR
-    j.caller_principal = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding live jobs, newest first
+SELECT job_id
+FROM scheduler_job_queue
+WHERE job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of jobs by principal
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing jobs by principal, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND
-    (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR
-    j.job_type = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR
-    j.caller_principal = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
+-- list::job_index: finding live jobs, oldest first
+SELECT job_id
+FROM scheduler_job_queue
+WHERE job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of jobs by principal, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of jobs by principal
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND
-    (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR
-    j.job_type = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR
-    j.caller_principal = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
-LIMIT ?;
-
--- list::job_index: listing ended jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND
-    (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR
-    j.job_type = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR
-    j.caller_principal = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
-LIMIT ?;
-
--- list::job_index: looking how far a page goes of ended jobs
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing ended jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND
-    (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR
-    j.job_type = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR
-    j.caller_principal = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
-LIMIT ?;
-
--- list::job_index: looking how far a page goes of ended jobs, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of ended jobs
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job j
-LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? AND COALESCE(q.status, j.terminal_status) IN (?, ?) AND
-    (? IS NULL OR j.kind = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR
-    j.job_type = ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR
-    j.caller_principal = ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
-LIMIT ?;
-
--- list::job_index: listing live jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job_queue q
-CROSS JOIN scheduler_job j
-WHERE j.job_id = q.job_id AND q.job_id < ? AND q.job_id >= ? AND q.status IN (?, ?) AND (? IS NULL OR q.kind = ?) AND (?
-    IS NULL OR q.queue = ?) AND (? IS NULL OR q.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY q.job_id DESC
-LIMIT ?;
-
--- list::job_index: looking how far a page goes of live jobs
+-- list::job_index: finding running jobs, newest first
 SELECT q.job_id AS job_id
-FROM scheduler_job_queue q
-WHERE 1 = 1 AND q.job_id < ? AND q.job_id >= ?
+FROM scheduler_job_queue q INDEXED BY idx_queue_running
+WHERE q.status = 'RUNNING' AND q.job_id < ? AND q.job_id >= ?
 ORDER BY q.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing live jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job_queue q
-CROSS JOIN scheduler_job j
-WHERE j.job_id = q.job_id AND q.job_id < ? AND q.job_id >= ? AND q.status IN (?, ?) AND (? IS NULL OR q.kind = ?) AND (?
-    IS NULL OR q.queue = ?) AND (? IS NULL OR q.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY q.job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of live jobs, oldest first
+-- list::job_index: finding running jobs, oldest first
 SELECT q.job_id AS job_id
-FROM scheduler_job_queue q
-WHERE 1 = 1 AND q.job_id < ? AND q.job_id >= ?
-ORDER BY q.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of live jobs
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job_queue q
-CROSS JOIN scheduler_job j
-WHERE j.job_id = q.job_id AND q.job_id < ? AND q.job_id >= ? AND q.status IN (?, ?) AND (? IS NULL OR q.kind = ?) AND (?
-    IS NULL OR q.queue = ?) AND (? IS NULL OR q.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY q.job_id DESC
-LIMIT ?;
-
--- list::job_index: listing running jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
 FROM scheduler_job_queue q INDEXED BY idx_queue_running
-CROSS JOIN scheduler_job j
-WHERE j.job_id = q.job_id AND q.status = 'RUNNING' AND q.job_id < ? AND q.job_id >= ? AND q.status IN (?, ?) AND (? IS
-    NULL OR q.kind = ?) AND (? IS NULL OR q.queue = ?) AND (? IS NULL OR q.priority = ?) AND (? IS NULL OR j.job_type =
-    ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal =
-    ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY q.job_id DESC
-LIMIT ?;
-
--- list::job_index: listing running jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
-FROM scheduler_job_queue q INDEXED BY idx_queue_running
-CROSS JOIN scheduler_job j
-WHERE j.job_id = q.job_id AND q.status = 'RUNNING' AND q.job_id < ? AND q.job_id >= ? AND q.status IN (?, ?) AND (? IS
-    NULL OR q.kind = ?) AND (? IS NULL OR q.queue = ?) AND (? IS NULL OR q.priority = ?) AND (? IS NULL OR j.job_type =
-    ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal =
-    ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
+WHERE q.status = 'RUNNING' AND q.job_id < ? AND q.job_id >= ?
 ORDER BY q.job_id ASC
 LIMIT ?;
 
--- list::job_index: counting groups of running jobs
-SELECT j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, j.priority
-    AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by
-FROM scheduler_job_queue q INDEXED BY idx_queue_running
-CROSS JOIN scheduler_job j
-WHERE j.job_id = q.job_id AND q.status = 'RUNNING' AND q.job_id < ? AND q.job_id >= ? AND q.status IN (?, ?) AND (? IS
-    NULL OR q.kind = ?) AND (? IS NULL OR q.queue = ?) AND (? IS NULL OR q.priority = ?) AND (? IS NULL OR j.job_type =
-    ?) AND (? IS NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal =
-    ?) AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY q.job_id DESC
+-- list::job_index: finding archived jobs, newest first
+SELECT job_id
+FROM scheduler_job_archive
+WHERE job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: listing archived jobs
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?) AND (? IS
-    NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding archived jobs, oldest first
+SELECT job_id
+FROM scheduler_job_archive
+WHERE job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of archived jobs
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing archived jobs, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?) AND (? IS
-    NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
+-- list::job_index: finding archived jobs by tag, newest first
+SELECT job_id
+FROM scheduler_job_archive_tag
+WHERE tag = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of archived jobs, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of archived jobs
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM scheduler_job_archive j
-WHERE 1 = 1 AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?) AND (? IS
-    NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding archived jobs by tag, oldest first
+SELECT job_id
+FROM scheduler_job_archive_tag
+WHERE tag = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: listing archived jobs by tag
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive_tag t
-JOIN scheduler_job_archive j ON j.job_id = t.job_id
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?) AND (?
-    IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY t.job_id DESC
+-- list::job_index: finding archived jobs by business key, newest first
+SELECT job_id
+FROM scheduler_job_archive INDEXED BY idx_archive_business_key
+WHERE business_key = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of archived jobs by tag
-SELECT t.job_id AS job_id
-FROM scheduler_job_archive_tag t
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ?
-ORDER BY t.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing archived jobs by tag, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive_tag t
-JOIN scheduler_job_archive j ON j.job_id = t.job_id
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?) AND (?
-    IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY t.job_id ASC
+-- list::job_index: finding archived jobs by business key, oldest first
+SELECT job_id
+FROM scheduler_job_archive INDEXED BY idx_archive_business_key
+WHERE business_key = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of archived jobs by tag, oldest first
-SELECT t.job_id AS job_id
-FROM scheduler_job_archive_tag t
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ?
-ORDER BY t.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of archived jobs by tag
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM scheduler_job_archive_tag t
-JOIN scheduler_job_archive j ON j.job_id = t.job_id
-WHERE t.tag = ? AND t.job_id < ? AND t.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?) AND (?
-    IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY t.job_id DESC
+-- list::job_index: finding the archived children of a job, newest first
+SELECT job_id
+FROM scheduler_job_archive INDEXED BY idx_archive_depends_on
+WHERE depends_on = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: listing archived jobs by business key
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind =
-    ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL
-    OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL
-    OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding the archived children of a job, oldest first
+SELECT job_id
+FROM scheduler_job_archive INDEXED BY idx_archive_depends_on
+WHERE depends_on = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of archived jobs by business key
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing archived jobs by business key, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind =
-    ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL
-    OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL
-    OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
+-- list::job_index: finding archived jobs by principal, newest first
+SELECT job_id
+FROM scheduler_job_archive INDEXED BY idx_archive_principal
+WHERE caller_principal = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of archived jobs by business key, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of archived jobs by business key
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM scheduler_job_archive j
-WHERE j.business_key = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind =
-    ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL
-    OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL
-    OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding archived jobs by principal, oldest first
+SELECT job_id
+FROM scheduler_job_archive INDEXED BY idx_archive_principal
+WHERE caller_principal = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;
 
--- list::job_index: listing the archived children of a job
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?)
-    AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding archived jobs by state, newest first
+SELECT job_id
+FROM scheduler_job_archive INDEXED BY idx_archive_status
+WHERE terminal_status = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id DESC
 LIMIT ?;
 
--- list::job_index: looking how far a page goes of the archived children of a job
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing the archived children of a job, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?)
-    AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
-LIMIT ?;
-
--- list::job_index: looking how far a page goes of the archived children of a job, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of the archived children of a job
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM scheduler_job_archive j
-WHERE j.depends_on = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind = ?)
-    AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR
-    j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS NULL OR
-    j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
-LIMIT ?;
-
--- list::job_index: listing archived jobs by principal
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind
-    = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS
-    NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS
-    NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
-LIMIT ?;
-
--- list::job_index: looking how far a page goes of archived jobs by principal
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing archived jobs by principal, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind
-    = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS
-    NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS
-    NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
-LIMIT ?;
-
--- list::job_index: looking how far a page goes of archived jobs by principal, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of archived jobs by principal
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM scheduler_job_archive j
-WHERE j.caller_principal = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind
-    = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS
-    NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS
-    NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
-LIMIT ?;
-
--- list::job_index: listing archived jobs by state
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind
-    = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS
-    NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS
-    NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
-LIMIT ?;
-
--- list::job_index: looking how far a page goes of archived jobs by state
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id DESC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: listing archived jobs by state, oldest first
-SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
-    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
-FROM scheduler_job_archive j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind
-    = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS
-    NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS
-    NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id ASC
-LIMIT ?;
-
--- list::job_index: looking how far a page goes of archived jobs by state, oldest first
-SELECT j.job_id AS job_id
-FROM scheduler_job_archive j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ?
-ORDER BY j.job_id ASC
-LIMIT 1 OFFSET ?;
-
--- list::job_index: counting groups of archived jobs by state
-SELECT j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority,
-    j.job_type AS job_type, j.params AS params
-FROM scheduler_job_archive j
-WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? AND j.terminal_status IN (?, ?) AND (? IS NULL OR j.kind
-    = ?) AND (? IS NULL OR j.queue = ?) AND (? IS NULL OR j.priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS
-    NULL OR j.business_key = ?) AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) AND (? IS
-    NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)
-ORDER BY j.job_id DESC
+-- list::job_index: finding archived jobs by state, oldest first
+SELECT job_id
+FROM scheduler_job_archive INDEXED BY idx_archive_status
+WHERE terminal_status = ? AND job_id < ? AND job_id >= ?
+ORDER BY job_id ASC
 LIMIT ?;

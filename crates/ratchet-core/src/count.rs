@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::id::NodeId;
 use crate::invalid::InvalidInput;
+use crate::job_head::JobHead;
 use crate::limits;
-use crate::record::JobRecord;
+use crate::priority::Priority;
 
 /// What jobs are counted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,16 +38,19 @@ impl CountBy {
         Ok(Self::Param(name))
     }
 
-    /// The group that a job belongs to; `node` is who runs it or ran it last.
-    pub fn group(&self, job: &JobRecord, node: Option<NodeId>) -> Option<String> {
+    /// Returns the group that a job belongs to; `last` is the node that ran it last.
+    pub fn group(&self, job: &JobHead<'_>, last: Option<NodeId>) -> Option<String> {
         Some(match self {
-            Self::State => job.state.as_str().to_owned(),
-            Self::Kind => job.spec.kind.as_str().to_owned(),
-            Self::Queue => job.spec.queue.as_str().to_owned(),
-            Self::Priority => job.spec.priority.as_str().to_owned(),
-            Self::JobType => job.job_type.as_str().to_owned(),
-            Self::Node => node?.to_string(),
-            Self::Param(name) => job.spec.params.get(name)?.clone(),
+            Self::State => job.state.to_owned(),
+            Self::Kind => job.kind.to_owned(),
+            Self::Queue => job.queue.to_owned(),
+            Self::Priority => {
+                let known = u8::try_from(job.priority).ok().and_then(Priority::from_level);
+                known.map_or_else(|| job.priority.to_string(), |priority| priority.as_str().to_owned())
+            }
+            Self::JobType => job.job_type.to_owned(),
+            Self::Node => job.picked_by.or(last)?.to_string(),
+            Self::Param(name) => job.params.get(name)?.clone(),
         })
     }
 }
@@ -100,7 +104,46 @@ impl Counted {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
     use super::*;
+    use crate::id::JobId;
+    use crate::json::JsonText;
+    use crate::name::Kind;
+    use crate::record::JobRecord;
+    use crate::spec::{JobSpec, JobType};
+    use crate::state::JobState;
+
+    #[test]
+    fn a_job_is_in_one_group() {
+        let [node, last] = [1, 2].map(|number| NodeId(Uuid::from_u128(number)));
+        let mut spec = JobSpec::new(Kind::new("work").unwrap(), JsonText::null());
+        spec.priority = Priority::High;
+        spec.params.insert("tenant".to_owned(), "acme".to_owned());
+        let (id, now) = (JobId(Uuid::from_u128(3)), Timestamp::UNIX_EPOCH);
+        let job = JobRecord::stored(id, spec, JobType::Single, JobState::Running, now, now);
+        let head = JobHead::of(&job);
+        let runs = JobHead { picked_by: Some(node), ..head.clone() };
+        let newer = JobHead { state: "UNKNOWN", job_type: "UNKNOWN", priority: 1_000, ..head.clone() };
+        let check = |by: &str, job: &JobHead<'_>, ran: Option<NodeId>, expected: Option<&str>| {
+            let group = by.parse::<CountBy>().unwrap().group(job, ran);
+            assert_eq!(group.as_deref(), expected, "by {by}: {job:?}");
+        };
+        check("state", &head, None, Some(JobState::Running.as_str()));
+        check("state", &newer, None, Some("UNKNOWN"));
+        check("kind", &head, None, Some("work"));
+        check("queue", &head, None, Some("default"));
+        check("priority", &head, None, Some("HIGH"));
+        check("priority", &newer, None, Some("1000"));
+        check("type", &head, None, Some("SINGLE"));
+        check("type", &newer, None, Some("UNKNOWN"));
+        check("node", &head, None, None);
+        check("node", &head, Some(last), Some(&last.to_string()));
+        check("node", &runs, Some(last), Some(&node.to_string()));
+        check("param:tenant", &head, None, Some("acme"));
+        check("param:tenan", &head, None, None);
+    }
 
     #[test]
     fn what_is_counted_by_is_named() {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::id::JobId;
 use crate::invalid::InvalidInput;
+use crate::job_head::JobHead;
 use crate::name::{BusinessKey, Kind, Principal, QueueName, Tag};
 use crate::priority::Priority;
 use crate::spec::JobType;
@@ -108,6 +109,41 @@ impl ArchiveScope {
 }
 
 impl JobFilter {
+    /// Returns whether a job passes. Which tables are read for it is up to [`archive`](Self::archive).
+    pub fn passes(&self, job: &JobHead<'_>) -> bool {
+        // Every field is named, so that a new one cannot be forgotten here.
+        let Self {
+            states,
+            kind,
+            queue,
+            tag,
+            parent,
+            business_key,
+            principal,
+            priority,
+            job_type,
+            made_from: _,
+            made_until: _,
+            ended_from,
+            ended_until,
+            archive: _,
+            order: _,
+        } = self;
+        let (made_from, made_until) = self.id_range(None);
+        (made_from..made_until).contains(&job.id)
+            && (states.is_empty() || states.iter().any(|state| state.as_str() == job.state))
+            && kind.as_ref().is_none_or(|kind| kind.as_str() == job.kind)
+            && queue.as_ref().is_none_or(|queue| queue.as_str() == job.queue)
+            && tag.as_ref().is_none_or(|tag| job.tags.contains(tag))
+            && parent.is_none_or(|parent| job.parent == Some(parent))
+            && business_key.as_ref().is_none_or(|key| job.business_key == Some(key.as_str()))
+            && principal.as_ref().is_none_or(|principal| job.principal == Some(principal.as_str()))
+            && priority.is_none_or(|priority| i64::from(priority.level()) == job.priority)
+            && job_type.is_none_or(|job_type| job_type.as_str() == job.job_type)
+            && ended_from.is_none_or(|from| job.terminated_at.is_some_and(|at| at >= from))
+            && ended_until.is_none_or(|until| job.terminated_at.is_some_and(|at| at < until))
+    }
+
     /// The ids that can pass, as the first that can and the first that cannot any more: by the cursor and the times.
     pub fn id_range(&self, after: Option<ListCursor>) -> (JobId, JobId) {
         let from = self.made_from.map_or(JobId(Uuid::nil()), JobId::floor);
@@ -249,7 +285,95 @@ pub fn check_limit(limit: usize) -> Result<(), InvalidInput> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    #[test]
+    fn every_field_of_a_filter_narrows() {
+        let time = |ms| Timestamp::from_millisecond(ms).unwrap();
+        let parent = JobId(Uuid::from_u128(7));
+        let tags = ["red", "blue"].map(|tag| Tag::new(tag).unwrap());
+        let ended = JobHead {
+            id: JobId::floor(time(5_000)),
+            state: JobState::Failed.as_str(),
+            kind: "work",
+            queue: "default",
+            job_type: JobType::Callback.as_str(),
+            priority: Priority::High.level().into(),
+            tags: Cow::Borrowed(&tags),
+            business_key: Some("order-1"),
+            parent: Some(parent),
+            principal: Some("ann"),
+            terminated_at: Some(time(9_000)),
+            picked_by: None,
+            params: Cow::Owned(BTreeMap::new()),
+        };
+        // One without anything that a job may lack, of a newer version.
+        let live = JobHead {
+            state: "UNKNOWN",
+            job_type: "UNKNOWN",
+            priority: 1_000,
+            tags: Cow::Borrowed(&[]),
+            business_key: None,
+            parent: None,
+            principal: None,
+            terminated_at: None,
+            ..ended.clone()
+        };
+        let all = JobFilter::default;
+        let check = |name: &str, filter: JobFilter, passes_ended: bool, passes_live: bool| {
+            let passes = (filter.passes(&ended), filter.passes(&live));
+            assert_eq!(passes, (passes_ended, passes_live), "{name}: {filter:?}");
+        };
+        let states = |states: &[JobState]| JobFilter { states: states.to_vec(), ..all() };
+        let kind = |name| JobFilter { kind: Some(Kind::new(name).unwrap()), ..all() };
+        let queue = |name| JobFilter { queue: Some(QueueName::new(name).unwrap()), ..all() };
+        let tag = |name| JobFilter { tag: Some(Tag::new(name).unwrap()), ..all() };
+        let key = |name| JobFilter { business_key: Some(BusinessKey::new(name).unwrap()), ..all() };
+        let principal = |name| JobFilter { principal: Some(Principal::new(name).unwrap()), ..all() };
+        let made_from = |ms| JobFilter { made_from: Some(time(ms)), ..all() };
+        let made_until = |ms| JobFilter { made_until: Some(time(ms)), ..all() };
+        let ended_from = |ms| JobFilter { ended_from: Some(time(ms)), ..all() };
+        let ended_until = |ms| JobFilter { ended_until: Some(time(ms)), ..all() };
+        check("nothing", all(), true, true);
+        check("state", states(&[JobState::Failed]), true, false);
+        check("one of the states", states(&[JobState::Pending, JobState::Failed]), true, false);
+        check("other states", states(&[JobState::Pending, JobState::Running]), false, false);
+        check("kind", kind("work"), true, true);
+        check("other kind", kind("worker"), false, false);
+        check("queue", queue("default"), true, true);
+        check("other queue", queue("defaults"), false, false);
+        check("tag", tag("blue"), true, false);
+        check("other tag", tag("blu"), false, false);
+        check("parent", JobFilter { parent: Some(parent), ..all() }, true, false);
+        check("other parent", JobFilter { parent: Some(parent.following()), ..all() }, false, false);
+        check("business key", key("order-1"), true, false);
+        check("other business key", key("order-2"), false, false);
+        check("principal", principal("ann"), true, false);
+        check("other principal", principal("an"), false, false);
+        check("priority", JobFilter { priority: Some(Priority::High), ..all() }, true, false);
+        check("other priority", JobFilter { priority: Some(Priority::Low), ..all() }, false, false);
+        check("type", JobFilter { job_type: Some(JobType::Callback), ..all() }, true, false);
+        check("other type", JobFilter { job_type: Some(JobType::Single), ..all() }, false, false);
+        check("made from then on", made_from(5_000), true, true);
+        check("made later", made_from(5_001), false, false);
+        check("made before", made_until(5_001), true, true);
+        check("made earlier", made_until(5_000), false, false);
+        check("ended from then on", ended_from(9_000), true, false);
+        check("ended later", ended_from(9_001), false, false);
+        check("ended before", ended_until(9_001), true, false);
+        check("ended earlier", ended_until(9_000), false, false);
+        check("two that hold", JobFilter { tag: tag("red").tag, ..kind("work") }, true, false);
+        check("one of two", JobFilter { tag: tag("red").tag, ..kind("worker") }, false, false);
+        check(
+            "where and in which order",
+            JobFilter { archive: ArchiveScope::Archived, order: ListOrder::Oldest, ..all() },
+            true,
+            true,
+        );
+    }
 
     #[test]
     fn a_cursor_is_read_from_its_own_text() {

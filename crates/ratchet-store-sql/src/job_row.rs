@@ -48,7 +48,6 @@ macro_rules! record_columns {
         )
     };
 }
-pub(crate) use record_columns;
 
 /// What a job is, and what its claim needs to know of its life; read by [`claimed`].
 macro_rules! claimed_columns {

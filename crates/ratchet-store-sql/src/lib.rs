@@ -92,6 +92,7 @@ const STATEMENTS: &[(&str, &[Stmt])] = files![
     schedule::fire,
     job_row,
     list::count,
+    list::heads,
     list::insight,
     list::query,
     archive,
@@ -112,14 +113,12 @@ const UNPREPARED: &[(&str, &[Stmt])] = &[("submit", submit::SAVEPOINTS), ("migra
 
 /// Every statement that runs on some migrated database, one after the other.
 pub fn all_statements() -> impl Iterator<Item = &'static Stmt> {
-    let listed = list::job_index::KEPT.statements().chain(list::job_index::ARCHIVE.statements());
-    STATEMENTS.iter().flat_map(|(_, of_one_file)| of_one_file.iter()).chain(listed)
+    STATEMENTS.iter().flat_map(|(_, of_one_file)| of_one_file.iter()).chain(list::job_index::statements())
 }
 
 /// Every statement, those too that cannot be prepared, each with the module that binds it.
 pub fn statements_by_module() -> impl Iterator<Item = (&'static str, &'static Stmt)> {
-    let listed = list::job_index::KEPT.statements().chain(list::job_index::ARCHIVE.statements());
-    let listed = listed.map(|stmt| ("list::job_index", stmt));
+    let listed = list::job_index::statements().map(|stmt| ("list::job_index", stmt));
     let written = STATEMENTS.iter().chain(UNPREPARED);
     written.flat_map(|(module, stmts)| stmts.iter().map(|stmt| (*module, stmt))).chain(listed)
 }

@@ -1,12 +1,13 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::query::{check_limit, passes};
+use super::query::check_limit;
 use super::{MemoryStore, Tables};
 use crate::batch::Batch;
 use crate::control::{BulkRetry, LetterTies};
 use crate::dead_letter::{DeadLetter, DeadLetterFilter, has_failed};
 use crate::error::StoreError;
+use crate::job_head::JobHead;
 use crate::page::{JobCursor, JobFilter, ListCursor, Page};
 use crate::record::JobRecord;
 use crate::state::JobState;
@@ -51,9 +52,10 @@ impl Tables {
         if !has_failed(filter) {
             return Vec::new();
         }
-        let after = after.map(ListCursor::from);
-        let failed = self.jobs.values().rev().filter(|job| job.state == JobState::Failed);
-        failed.filter(|job| passes(filter, after, job)).filter_map(|job| self.letter(job)).take(limit).collect()
+        let (from, until) = filter.id_range(after.map(ListCursor::from));
+        let listed = self.jobs.values().rev().filter(|job| (from..until).contains(&job.id));
+        let failed = listed.filter(|job| job.state == JobState::Failed && filter.passes(&JobHead::of(job)));
+        failed.filter_map(|job| self.letter(job)).take(limit).collect()
     }
 
     fn letter(&self, job: &JobRecord) -> Option<DeadLetter> {

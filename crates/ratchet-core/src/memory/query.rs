@@ -8,6 +8,7 @@ use crate::count::{COUNTED_MAX, CountBy, Counted};
 use crate::error::StoreError;
 use crate::flow::{Edge, Workflow, WorkflowStep};
 use crate::id::JobId;
+use crate::job_head::JobHead;
 use crate::name::Principal;
 use crate::page::{self, JobCursor, JobFilter, ListCursor, ListOrder, Page};
 use crate::record::{AttemptRecord, JobRecord};
@@ -26,7 +27,8 @@ impl QueryStore for MemoryStore {
         let (tables, _) = self.open();
         // In the order of priorities those before the cursor are known by more than their ids.
         let begin = after.filter(|cursor| cursor.priority().is_none());
-        let mut found: Vec<&JobRecord> = tables.all(filter).filter(|job| passes(filter, begin, job)).collect();
+        let (from, until) = filter.id_range(begin);
+        let mut found: Vec<&JobRecord> = tables.passing(filter).filter(|job| (from..until).contains(&job.id)).collect();
         let urgency = |job: &JobRecord| Reverse((job.spec.priority, job.id));
         match filter.order {
             ListOrder::Newest => found.sort_unstable_by_key(|job| Reverse(job.id)),
@@ -49,10 +51,10 @@ impl QueryStore for MemoryStore {
     async fn count(&self, filter: &JobFilter, by: &CountBy) -> Result<Counted, StoreError> {
         let (tables, _) = self.open();
         let mut counted = Counted::default();
-        let mut found = tables.all(filter).filter(|job| passes(filter, None, job));
+        let mut found = tables.passing(filter);
         for job in found.by_ref().take(COUNTED_MAX) {
-            let last = || tables.attempts_of(job.id).last().map(|attempt| attempt.node);
-            counted.add(by.group(job, job.picked_by.or_else(last)));
+            let last = tables.attempts_of(job.id).last().map(|attempt| attempt.node);
+            counted.add(by.group(&JobHead::of(job), last));
         }
         counted.more = found.next().is_some();
         Ok(counted)
@@ -115,11 +117,11 @@ impl QueryStore for MemoryStore {
 }
 
 impl Tables {
-    /// The jobs of the places that a filter names.
-    fn all(&self, filter: &JobFilter) -> impl Iterator<Item = &JobRecord> {
+    /// Returns the jobs that pass a filter, from the tables that it names.
+    fn passing<'t>(&'t self, filter: &'t JobFilter) -> impl Iterator<Item = &'t JobRecord> {
         let live = self.jobs.values().filter(|_| filter.archive.has_live());
         let archived = self.archive.values().map(|one| &one.job).filter(|_| filter.archive.has_archived());
-        live.chain(archived)
+        live.chain(archived).filter(|job| filter.passes(&JobHead::of(job)))
     }
 
     /// The attempts of a job, archived or not, the first first.
@@ -139,20 +141,4 @@ fn counted<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> StateCounts {
 
 pub(super) fn check_limit(limit: usize) -> Result<(), StoreError> {
     page::check_limit(limit).map_err(|error| StoreError::refused("listing jobs", error))
-}
-
-pub(super) fn passes(filter: &JobFilter, after: Option<ListCursor>, job: &JobRecord) -> bool {
-    let (from, until) = filter.id_range(after);
-    (from..until).contains(&job.id)
-        && filter.priority.is_none_or(|priority| job.spec.priority == priority)
-        && filter.job_type.is_none_or(|job_type| job.job_type == job_type)
-        && filter.ended_from.is_none_or(|from| job.terminated_at.is_some_and(|at| at >= from))
-        && filter.ended_until.is_none_or(|until| job.terminated_at.is_some_and(|at| at < until))
-        && (filter.states.is_empty() || filter.states.contains(&job.state))
-        && filter.kind.as_ref().is_none_or(|kind| job.spec.kind == *kind)
-        && filter.queue.as_ref().is_none_or(|queue| job.spec.queue == *queue)
-        && filter.tag.as_ref().is_none_or(|tag| job.spec.tags.contains(tag))
-        && filter.parent.is_none_or(|parent| job.parent == Some(parent))
-        && filter.business_key.as_ref().is_none_or(|key| job.business_key.as_ref() == Some(key))
-        && filter.principal.as_ref().is_none_or(|principal| job.spec.principal.as_ref() == Some(principal))
 }

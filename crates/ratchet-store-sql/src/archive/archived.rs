@@ -35,7 +35,6 @@ macro_rules! archived_columns {
         )
     };
 }
-pub(crate) use archived_columns;
 
 /// The record of a row of [`archived_columns`].
 pub(crate) fn archived_of(row: &Row) -> Result<JobRecord, StoreError> {
@@ -81,11 +80,19 @@ pub(crate) async fn find(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<JobRe
     }
     let mut found: HashMap<JobId, JobRecord> = jobs.into_iter().map(|job| (job.id, job)).collect();
     let missing: Vec<JobId> = ids.iter().filter(|id| !found.contains_key(id)).copied().collect();
-    for row in conn.rows_in(&FIND_ARCHIVED, &[], &missing).await? {
-        let job = archived_of(&row)?;
+    found.extend(find_archived(conn, &missing).await?.into_iter().map(|job| (job.id, job)));
+    Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
+}
+
+/// Reads archived jobs by id, in the order of the ids; unknown ids are left out.
+pub(crate) async fn find_archived(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<JobRecord>, StoreError> {
+    let rows = conn.rows_in(&FIND_ARCHIVED, &[], ids).await?;
+    let mut found = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let job = archived_of(row)?;
         found.insert(job.id, job);
     }
-    Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+    Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
 }
 
 const ARCHIVED_ATTEMPTS: Stmt = Stmt::shared(

@@ -13,11 +13,11 @@ use ratchet_core::store::{ArchiveRequest, Archived, Removal};
 use ratchet_core::{AttemptRecord, JobId, StoreError};
 
 use crate::cluster::database_time;
-use crate::control::delete::{self, EndedRow, ended_row};
+use crate::control::delete::{self, EndedRow};
 use crate::flow::batches::{self, counts_of};
 use crate::job_log;
 use crate::job_row::json_of;
-use crate::list::ended_index::{asked, entries, meant};
+use crate::list::job_index::{Direction, UNARCHIVED};
 use crate::list::query::attempt_of;
 use crate::signal::waits;
 use crate::waist::conn::Conn;
@@ -25,7 +25,7 @@ use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] =
-    &[CANDIDATES, NAMED, HOLD, NEEDED, LIVE_PARENTS, OPEN_BATCHES, CAUSES, LAST_ATTEMPTS, COPY, TAG_ARCHIVED];
+    &[CANDIDATES, HOLD, NEEDED, LIVE_PARENTS, OPEN_BATCHES, CAUSES, LAST_ATTEMPTS, COPY, TAG_ARCHIVED];
 
 /// Moves some ended jobs to the archive.
 ///
@@ -37,9 +37,8 @@ pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Ar
     }
     let now = database_time(conn).await?;
     let cutoff = request.cutoff(now);
-    let looked_at = candidates(conn, request, cutoff).await?;
-    let read: Vec<JobId> = looked_at.iter().map(|row| row.job.id).collect();
-    let old = looked_at.into_iter().filter(|job| job.terminated_at.is_some_and(|at| at <= cutoff)).collect();
+    let (read, candidates) = candidates(conn, request, cutoff).await?;
+    let old = candidates.into_iter().filter(|job| job.terminated_at.is_some_and(|at| at <= cutoff)).collect();
     let go = free_to_go(conn, old, request, cutoff).await?;
     let removal = |row: &&EndedRow| request.removal.of_job(row.job.flow, row.workflow);
     let deleted: Vec<JobId> = go.iter().filter(|row| removal(row) == Removal::Delete).map(|row| row.job.id).collect();
@@ -54,56 +53,30 @@ pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Ar
     Ok(request.answer(&read, (go.len() - deleted.len()) as u64, deleted.len() as u64))
 }
 
-// Ids tell when jobs were made, so the index that lists ended jobs finds the old ones too.
 const CANDIDATES: Stmt = Stmt::shared(
-    "looking for jobs to archive",
-    concat!(
-        "SELECT ",
-        ended_row!(),
-        " FROM scheduler_job WHERE terminal_status = ? AND job_id < ? AND job_id >= ? ORDER BY job_id LIMIT ?"
-    ),
-)
-.postgres(concat!(
-    asked!("text"),
-    "SELECT ",
-    ended_row!(),
-    " FROM ",
-    entries!(ended_row!(), "scheduler_job", "terminal_status", "ASC", "LIMIT ?"),
-    " t WHERE ",
-    meant!("t"),
-    " ORDER BY job_id"
-))
-// The order by primary key tempts it to read all jobs.
-.mysql(concat!(
-    "SELECT ",
-    ended_row!(),
-    " FROM scheduler_job FORCE INDEX (idx_job_terminal) WHERE terminal_status = ? AND job_id < ? AND job_id >= ? \
-     ORDER BY job_id LIMIT ?"
-));
-
-const NAMED: Stmt = Stmt::shared(
-    "looking at jobs to archive",
-    concat!(
-        "SELECT ",
-        ended_row!(),
-        " FROM scheduler_job /*by_id*/ WHERE terminal_status = ? AND job_id < ? AND job_id /*any*/"
-    ),
+    "reading jobs to archive",
+    "SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags FROM scheduler_job /*by_id*/ \
+     WHERE job_id /*any*/",
 );
 
+/// Returns the ids of the jobs that a request examines, and their rows, both in order. Ids contain the times at which jobs were
+/// created, so the index that lists ended jobs finds the old ones too.
 async fn candidates(
     conn: &mut dyn Conn,
     request: &ArchiveRequest,
     cutoff: Timestamp,
-) -> Result<Vec<EndedRow>, StoreError> {
-    let below = JobId::floor(cutoff);
-    let rows = if let Some(only) = &request.only {
-        conn.rows_in(&NAMED, &[request.state.into(), below.into()], only).await?
+) -> Result<(Vec<JobId>, Vec<EndedRow>), StoreError> {
+    let ids = if let Some(only) = &request.only {
+        only.clone()
     } else {
         let since = request.after.map_or(JobId(uuid::Uuid::nil()), JobId::following);
-        let values = vec![request.state.into(), below.into(), since.into(), Value::count(request.limit)];
-        conn.rows(&CANDIDATES, values).await?
+        let (range, state) = ((since, JobId::floor(cutoff)), request.state.into());
+        UNARCHIVED.by_end.ids(conn, Direction::OldestFirst, Some(&state), range, request.limit).await?
     };
-    rows.iter().map(EndedRow::of).collect()
+    let rows = conn.rows_in(&CANDIDATES, &[], &ids).await?;
+    let mut found = rows.iter().map(EndedRow::of).collect::<Result<Vec<_>, _>>()?;
+    found.sort_unstable_by_key(|row| row.job.id);
+    Ok((ids, found))
 }
 
 // Whoever brings a job back to life holds its row. What was brought back since it was looked at is not there any more.

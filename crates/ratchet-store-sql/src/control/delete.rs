@@ -23,14 +23,6 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     STILL_THERE,
 ];
 
-/// The columns that [`EndedRow`] reads.
-macro_rules! ended_row {
-    () => {
-        "job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags"
-    };
-}
-pub(crate) use ended_row;
-
 /// An ended job, as far as it has to be known to take it away.
 pub(crate) struct EndedRow {
     pub(crate) job: EndedJob,
@@ -40,6 +32,7 @@ pub(crate) struct EndedRow {
 }
 
 impl EndedRow {
+    /// Reads a row of the archiver's candidates.
     pub(crate) fn of(row: &Row) -> Result<Self, StoreError> {
         let mut fields = row.fields();
         Ok(Self {

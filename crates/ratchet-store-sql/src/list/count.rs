@@ -1,16 +1,16 @@
 //! Counting jobs by what they have in common.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use ratchet_core::count::{COUNTED_MAX, CountBy, Counted};
 use ratchet_core::page::JobFilter;
-use ratchet_core::{JobId, NodeId, Priority, StoreError};
+use ratchet_core::{JobHead, JobId, NodeId, StoreError};
 
 use crate::archive::attempts;
-use crate::list::job_index::{ARCHIVE, KEPT, Shelf};
-use crate::list::{Walk, reach_of, read, together, walks};
+use crate::list::heads;
+use crate::list::job_index::{ARCHIVE, Direction, JobIndexes, UNARCHIVED};
+use crate::list::scan::{EXAMINED_MAX, scans};
 use crate::waist::conn::Conn;
-use crate::waist::row::Row;
 use crate::waist::stmt::Stmt;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[NODES, ARCHIVED_NODES];
@@ -18,96 +18,69 @@ pub(crate) const STATEMENTS: &[Stmt] = &[NODES, ARCHIVED_NODES];
 /// Counts jobs, a portion at a time. The groups are made here and not by the database: so one statement serves for all of them, and the
 /// name of a parameter means nothing but itself.
 pub async fn count(conn: &mut dyn Conn, filter: &JobFilter, by: &CountBy) -> Result<Counted, StoreError> {
-    let mut count = Count { by, counted: Counted::default(), seen: HashSet::new(), left: COUNTED_MAX };
+    let mut count = Count { filter, by, counted: Counted::default(), seen: HashSet::new(), left: COUNTED_MAX };
     if filter.archive.has_live() {
-        count.walk(conn, &KEPT, filter).await?;
+        count.walk(conn, &UNARCHIVED).await?;
     }
     // Last: a job that is moved meanwhile is seen twice, and counted once.
     if filter.archive.has_archived() {
-        count.walk(conn, &ARCHIVE, filter).await?;
+        count.walk(conn, &ARCHIVE).await?;
     }
     Ok(count.counted)
 }
 
-struct Count<'b> {
-    by: &'b CountBy,
+struct Count<'f> {
+    filter: &'f JobFilter,
+    by: &'f CountBy,
     counted: Counted,
     seen: HashSet<JobId>,
-    /// How many jobs may be looked at.
+    /// How many jobs may be examined.
     left: usize,
 }
 
 impl Count<'_> {
-    async fn walk(&mut self, conn: &mut dyn Conn, shelf: &'static Shelf, filter: &JobFilter) -> Result<(), StoreError> {
-        for Walk { way, lead, .. } in walks(shelf, filter) {
-            let (since, mut until) = filter.id_range(None);
+    async fn walk(&mut self, conn: &mut dyn Conn, indexes: &'static JobIndexes) -> Result<(), StoreError> {
+        let direction = Direction::NewestFirst;
+        for scan in scans(indexes, self.filter) {
+            let mut range = self.filter.id_range(None);
             loop {
-                if self.left == 0 {
+                let count = EXAMINED_MAX.min(self.left);
+                if count == 0 {
                     self.counted.more = true;
                     return Ok(());
                 }
-                let reach = reach_of(conn, &way.newest_first, lead.as_ref(), (since, until)).await?;
-                let part = (reach.unwrap_or(since), until);
-                let rows = read(conn, &way.counts, lead.clone(), part, filter, COUNTED_MAX).await?;
-                self.add(conn, shelf, &rows).await?;
-                self.left = self.left.saturating_sub(together(lead.as_ref()).max(rows.len()));
-                match reach {
-                    Some(last) => until = last,
-                    None => break,
+                let ids = scan.ids(conn, direction, range, count).await?;
+                self.left -= ids.len();
+                self.add(conn, indexes, &ids).await?;
+                match ids.last() {
+                    Some(last) if ids.len() == count => range = direction.behind(range, *last),
+                    _ => break,
                 }
             }
         }
         Ok(())
     }
 
-    async fn add(&mut self, conn: &mut dyn Conn, shelf: &'static Shelf, rows: &[Row]) -> Result<(), StoreError> {
-        let mut fresh = Vec::with_capacity(rows.len());
-        for row in rows {
-            let id = row.fields().job_id("job_id")?;
-            if self.seen.insert(id) {
-                fresh.push((id, row));
+    async fn add(&mut self, conn: &mut dyn Conn, indexes: &JobIndexes, ids: &[JobId]) -> Result<(), StoreError> {
+        let rows = heads::rows(conn, indexes, ids, matches!(self.by, CountBy::Param(_))).await?;
+        let mut passing: Vec<JobHead<'_>> = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let head = heads::head_of_row(row, indexes)?;
+            if self.filter.passes(&head) && self.seen.insert(head.id) {
+                passing.push(head);
             }
         }
-        let is_kept = shelf.live.is_some();
         let nodes = match self.by {
-            CountBy::Node => nodes(conn, &fresh.iter().map(|(id, _)| *id).collect::<Vec<_>>(), is_kept).await?,
+            CountBy::Node => {
+                nodes(conn, &passing.iter().map(|head| head.id).collect::<Vec<_>>(), indexes.live.is_some()).await?
+            }
             _ => HashMap::new(),
         };
-        for (id, row) in fresh {
-            self.counted.add(group(self.by, row, is_kept, nodes.get(&id).copied())?);
+        for head in passing {
+            self.counted.add(self.by.group(&head, nodes.get(&head.id).copied()));
         }
         Ok(())
     }
-}
-
-/// The group of a job; `last` is who ran it last.
-fn group(by: &CountBy, row: &Row, is_kept: bool, last: Option<NodeId>) -> Result<Option<String>, StoreError> {
-    let mut fields = row.fields();
-    fields.job_id("job_id")?;
-    let state = fields.text("state")?;
-    let (kind, queue) = (fields.text("kind")?, fields.text("queue")?);
-    let level: i64 = fields.int("priority")?;
-    let job_type = fields.text("job_type")?;
-    let params = fields.opt_text("params")?;
-    Ok(match by {
-        CountBy::State => Some(state.to_owned()),
-        CountBy::Kind => Some(kind.to_owned()),
-        CountBy::Queue => Some(queue.to_owned()),
-        CountBy::Priority => {
-            let known = u8::try_from(level).ok().and_then(Priority::from_level);
-            Some(known.map_or_else(|| level.to_string(), |priority| priority.as_str().to_owned()))
-        }
-        CountBy::JobType => Some(job_type.to_owned()),
-        CountBy::Node => {
-            let runs = if is_kept { fields.opt_node_id("picked_by")? } else { None };
-            runs.or(last).map(|node| node.to_string())
-        }
-        CountBy::Param(name) => {
-            let params: BTreeMap<String, String> =
-                params.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-            params.get(name).cloned()
-        }
-    })
 }
 
 const NODES: Stmt = Stmt::shared(
@@ -121,7 +94,7 @@ const ARCHIVED_NODES: Stmt = Stmt::shared(
 );
 
 /// Who ran these jobs last.
-async fn nodes(conn: &mut dyn Conn, ids: &[JobId], is_kept: bool) -> Result<HashMap<JobId, NodeId>, StoreError> {
+async fn nodes(conn: &mut dyn Conn, ids: &[JobId], is_unarchived: bool) -> Result<HashMap<JobId, NodeId>, StoreError> {
     let mut last: HashMap<JobId, (u64, NodeId)> = HashMap::new();
     let mut ran = |id, version, node| {
         let known = last.entry(id).or_insert((version, node));
@@ -129,7 +102,7 @@ async fn nodes(conn: &mut dyn Conn, ids: &[JobId], is_kept: bool) -> Result<Hash
             *known = (version, node);
         }
     };
-    if is_kept {
+    if is_unarchived {
         for row in conn.rows_in(&NODES, &[], ids).await? {
             let mut fields = row.fields();
             ran(fields.job_id("job_id")?, fields.number("version")?, fields.node_id("node_id")?);

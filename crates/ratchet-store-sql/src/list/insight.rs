@@ -1,7 +1,7 @@
 //! How queues are: read from the beginnings and ends of indexes.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use ratchet_core::{JobId, JobState, Kind, Priority, QueueName, ResourceName, Sto
 
 use crate::cluster::queues::PAUSED;
 use crate::flow::edges;
-use crate::list::ended_index::{asked, entries, meant};
+use crate::list::job_index::{Direction, UNARCHIVED};
 use crate::store::{Backend, SqlStore};
 use crate::waist::conn::Conn;
 use crate::waist::row::Row;
@@ -161,58 +161,27 @@ pub async fn count_waiting(conn: &mut dyn Conn, ranges: &[LaneRange], most: u64)
 /// Later than any job is due, and within what every database can hold: the year 9000.
 const FOR_EVER: jiff::Timestamp = jiff::Timestamp::constant(221_845_392_000, 0);
 
-macro_rules! recent_ends {
-    ($begin:expr, $from:expr) => {
-        concat!(
-            $begin,
-            "SELECT j.queue AS queue, j.terminated_at AS terminated_at, j.queue_wait_us AS queue_wait_us, \
-             j.execution_duration_us AS execution_duration_us FROM ",
-            $from
-        )
-    };
-}
-
 const RECENT_ENDS: Stmt = Stmt::shared(
     "reading what ended last",
-    recent_ends!(
-        "",
-        "scheduler_job j WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? ORDER BY j.job_id DESC LIMIT ?"
-    ),
-)
-.postgres(recent_ends!(
-    asked!("text"),
-    concat!(
-        entries!(
-            "i.job_id, i.queue, i.terminated_at, i.queue_wait_us, i.execution_duration_us",
-            "scheduler_job",
-            "terminal_status",
-            "DESC",
-            "LIMIT ?"
-        ),
-        " j WHERE ",
-        meant!("j"),
-        " ORDER BY j.job_id DESC"
-    )
-))
-// It would rather read the newest jobs of any state.
-.mysql(recent_ends!(
-    "",
-    "scheduler_job j FORCE INDEX (idx_job_terminal) WHERE j.terminal_status = ? AND j.job_id < ? AND j.job_id >= ? \
-     ORDER BY j.job_id DESC LIMIT ?"
-));
+    "SELECT job_id, queue, terminated_at, queue_wait_us, execution_duration_us FROM scheduler_job /*by_id*/ \
+     WHERE job_id /*any*/",
+);
 
-/// The jobs that ended so, of those that were made last.
+/// Reads the jobs that ended so, of those that were created last.
 pub async fn recent_ends(conn: &mut dyn Conn, state: JobState, limit: usize) -> Result<Vec<RecentEnd>, StoreError> {
-    let (since, until) = JobFilter::default().id_range(None);
-    let values = vec![state.into(), until.into(), since.into(), Value::count(limit)];
-    let rows = conn.rows(&RECENT_ENDS, values).await?;
-    let end = |row: &Row| {
+    let range = JobFilter::default().id_range(None);
+    let ids = UNARCHIVED.by_end.ids(conn, Direction::NewestFirst, Some(&state.into()), range, limit).await?;
+    let mut ends = Vec::with_capacity(ids.len());
+    for row in conn.rows_in(&RECENT_ENDS, &[], &ids).await? {
         let mut fields = row.fields();
-        let (queue, at) = (fields.parsed("queue", QueueName::new)?, fields.time("terminated_at")?);
+        let id = fields.job_id("job_id")?;
+        let (queue, at) = (fields.parsed("queue", QueueName::new)?, fields.opt_time("terminated_at")?);
         let (wait, run) = (fields.opt_duration("queue_wait_us")?, fields.opt_duration("execution_duration_us")?);
-        Ok(RecentEnd { queue, state, at, times: wait.zip(run) })
-    };
-    rows.iter().map(end).collect()
+        // One that was retried meanwhile has not ended.
+        ends.extend(at.map(|at| (id, RecentEnd { queue, state, at, times: wait.zip(run) })));
+    }
+    ends.sort_unstable_by_key(|(id, _)| Reverse(*id));
+    Ok(ends.into_iter().map(|(_, end)| end).collect())
 }
 
 const COUNT_ENDED: Stmt = Stmt::shared(

@@ -1,423 +1,290 @@
-//! The ways into the jobs that are listed and counted, where they ended and in the archive: each follows one index.
+//! The indexes by which jobs are found, and the statements that walk them.
+//!
+//! Every statement walks one index and returns nothing but ids, which leaves a planner no choice, whatever statistics say.
+//! ADR 0024 explains why.
 
-use crate::archive::archived::archived_columns;
-use crate::job_row::record_columns;
-use crate::list::ended_index::{asked, entries, looked_up, meant};
+use std::sync::LazyLock;
+
+use ratchet_core::{JobId, StoreError};
+
+use crate::list::heads::{ARCHIVED_HEADS, HEADS};
+use crate::waist::conn::Conn;
+use crate::waist::dialect::Dialect;
 use crate::waist::stmt::Stmt;
+use crate::waist::value::Value;
 
-/// One way into the jobs.
-#[derive(Clone, Copy)]
-pub(crate) struct Way {
-    pub(crate) newest_first: Look,
-    pub(crate) oldest_first: Look,
-    /// Reads what jobs are counted by, newest first. Its values are those of a list.
-    pub(crate) counts: Stmt,
+/// The order in which an index is walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    NewestFirst,
+    OldestFirst,
 }
 
-/// One way in one direction.
-#[derive(Clone, Copy)]
-pub(crate) struct Look {
-    /// Lists. Its values: what leads if something does, until and since which job, the states, the columns that narrow, how many.
-    pub(crate) list: Stmt,
-    /// Tells how far so many entries of the index go. Its values: what leads if something does, until and since which job, how many
-    /// before. `None` if the index never has many.
-    pub(crate) reach: Option<Stmt>,
-}
+impl Direction {
+    /// Returns the part of a range that does not lie behind a job.
+    pub(crate) fn up_to(self, (since, until): (JobId, JobId), last: JobId) -> (JobId, JobId) {
+        match self {
+            Self::NewestFirst => (since.max(last), until),
+            Self::OldestFirst => (since, until.min(last.following())),
+        }
+    }
 
-impl Way {
-    /// The same over an index that never has many entries.
-    const fn of_few(mut self) -> Self {
-        self.newest_first.reach = None;
-        self.oldest_first.reach = None;
-        self
+    /// Returns the part of a range that lies behind a job.
+    pub(crate) fn behind(self, (since, until): (JobId, JobId), last: JobId) -> (JobId, JobId) {
+        match self {
+            Self::NewestFirst => (since, until.min(last)),
+            Self::OldestFirst => (since.max(last.following()), until),
+        }
+    }
+
+    /// Sorts jobs, each of them once.
+    pub(crate) fn sort(self, ids: &mut Vec<JobId>) {
+        ids.sort_unstable();
+        ids.dedup();
+        if self == Self::NewestFirst {
+            ids.reverse();
+        }
+    }
+
+    const fn sql(self) -> &'static str {
+        match self {
+            Self::NewestFirst => "DESC",
+            Self::OldestFirst => "ASC",
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::NewestFirst => "newest first",
+            Self::OldestFirst => "oldest first",
+        }
     }
 }
 
-/// The ways into one place.
-pub(crate) struct Shelf {
-    pub(crate) all: Way,
-    pub(crate) by_tag: Way,
-    pub(crate) by_business_key: Way,
-    pub(crate) by_parent: Way,
-    pub(crate) by_principal: Way,
-    /// By the state that they ended in.
-    pub(crate) by_end: Way,
-    /// Jobs that have not ended, if there are such jobs here.
-    pub(crate) live: Option<LiveWays>,
+/// An index whose entries are in the order of ids, all of them or those of each leading value.
+pub(crate) struct JobIndex {
+    newest_first: Stmt,
+    oldest_first: Stmt,
 }
 
-/// The ways to jobs that have not ended.
-pub(crate) struct LiveWays {
-    /// In whatever state.
-    pub(crate) all: Way,
-    pub(crate) running: Way,
+impl JobIndex {
+    /// Reads up to `count` ids of a range, in order: the range is exhausted if there are fewer. `lead` is the leading value, for
+    /// an index that has one.
+    pub(crate) async fn ids(
+        &self,
+        conn: &mut dyn Conn,
+        direction: Direction,
+        lead: Option<&Value>,
+        (since, until): (JobId, JobId),
+        count: usize,
+    ) -> Result<Vec<JobId>, StoreError> {
+        let stmt = match direction {
+            Direction::NewestFirst => &self.newest_first,
+            Direction::OldestFirst => &self.oldest_first,
+        };
+        let mut values: Vec<Value> = lead.cloned().into_iter().collect();
+        values.extend([until.into(), since.into(), Value::count(count)]);
+        conn.rows(stmt, values).await?.iter().map(|row| row.fields().job_id("job_id")).collect()
+    }
 }
 
-/// A way to `$jobs`, of texts that a macro makes of columns and a direction: one for all databases, and others where they must differ.
-macro_rules! way {
-    (
-        $jobs:literal, $columns:ident, $counted:ident,
-        $shared:ident $shared_parts:tt
-        $(, postgres: $postgres:ident $postgres_parts:tt)?
-        $(, mysql: $mysql:ident $mysql_parts:tt)?
-    ) => {
-        Way {
-            newest_first: Look {
-                list: Stmt::shared(concat!("listing ", $jobs), $shared!(list $columns!(), "DESC", $shared_parts))
-                    $(.postgres($postgres!(list $columns!(), "DESC", $postgres_parts)))?
-                    $(.mysql($mysql!(list $columns!(), "DESC", $mysql_parts)))?,
-                reach: Some(
-                    Stmt::shared(concat!("looking how far a page goes of ", $jobs), $shared!(reach "DESC", $shared_parts))
-                        $(.postgres($postgres!(reach "DESC", $postgres_parts)))?
-                        $(.mysql($mysql!(reach "DESC", $mysql_parts)))?,
-                ),
+/// The indexes of one of the places where jobs are stored.
+pub(crate) struct JobIndexes {
+    pub(crate) all: JobIndex,
+    pub(crate) by_tag: JobIndex,
+    pub(crate) by_business_key: JobIndex,
+    pub(crate) by_parent: JobIndex,
+    pub(crate) by_principal: JobIndex,
+    /// By the state in which they ended.
+    pub(crate) by_end: JobIndex,
+    /// Jobs that have not ended, if the place has any.
+    pub(crate) live: Option<LiveIndexes>,
+    /// Reads the heads of jobs by their ids.
+    pub(crate) heads: &'static Stmt,
+}
+
+/// The indexes of jobs that have not ended.
+pub(crate) struct LiveIndexes {
+    pub(crate) all: JobIndex,
+    pub(crate) running: JobIndex,
+}
+
+/// The jobs that are not archived.
+pub(crate) static UNARCHIVED: LazyLock<JobIndexes> = LazyLock::new(|| {
+    let job = |lead, kind, name| Entries::of("scheduler_job", lead, kind, name);
+    let child = Entries::of("scheduler_job_child", "parent_id", "uuid", None);
+    JobIndexes {
+        all: index("jobs", |_| Entries::by_id("scheduler_job")),
+        by_tag: index("jobs by tag", |_| Entries::of("scheduler_job_tag", "tag", "text", None)),
+        by_business_key: index("jobs by business key", |_| job("business_key", "text", Some("idx_job_business_key"))),
+        by_parent: index("the children of a job", |dialect| match dialect {
+            Dialect::Sqlite | Dialect::Postgres => job("depends_on", "uuid", Some("idx_job_depends_on")),
+            Dialect::Mysql | Dialect::Mariadb => child,
+        }),
+        by_principal: index("jobs by principal", |_| job("caller_principal", "text", Some("idx_job_principal"))),
+        by_end: index("ended jobs", |_| job("terminal_status", "text", Some("idx_job_terminal"))),
+        live: Some(LiveIndexes {
+            all: index("live jobs", |_| Entries::by_id("scheduler_job_queue")),
+            running: JobIndex {
+                newest_first: running("finding running jobs, newest first", Direction::NewestFirst),
+                oldest_first: running("finding running jobs, oldest first", Direction::OldestFirst),
             },
-            oldest_first: Look {
-                list: Stmt::shared(
-                    concat!("listing ", $jobs, ", oldest first"),
-                    $shared!(list $columns!(), "ASC", $shared_parts),
+        }),
+        heads: &HEADS,
+    }
+});
+
+/// The jobs in the archive.
+pub(crate) static ARCHIVE: LazyLock<JobIndexes> = LazyLock::new(|| {
+    let job = |lead, kind, name| Entries::of("scheduler_job_archive", lead, kind, Some(name));
+    JobIndexes {
+        all: index("archived jobs", |_| Entries::by_id("scheduler_job_archive")),
+        by_tag: index("archived jobs by tag", |_| Entries::of("scheduler_job_archive_tag", "tag", "text", None)),
+        by_business_key: index("archived jobs by business key", |_| {
+            job("business_key", "text", "idx_archive_business_key")
+        }),
+        by_parent: index("the archived children of a job", |_| job("depends_on", "uuid", "idx_archive_depends_on")),
+        by_principal: index("archived jobs by principal", |_| job("caller_principal", "text", "idx_archive_principal")),
+        by_end: index("archived jobs by state", |_| job("terminal_status", "text", "idx_archive_status")),
+        live: None,
+        heads: &ARCHIVED_HEADS,
+    }
+});
+
+/// The entries of an index, as one database has them.
+#[derive(Clone, Copy)]
+struct Entries {
+    table: &'static str,
+    /// The column before the id, and its type on PostgreSQL.
+    lead: Option<(&'static str, &'static str)>,
+    /// The name of the index; `None` for the primary key.
+    name: Option<&'static str>,
+}
+
+impl Entries {
+    const fn by_id(table: &'static str) -> Self {
+        Self { table, lead: None, name: None }
+    }
+
+    const fn of(table: &'static str, lead: &'static str, kind: &'static str, name: Option<&'static str>) -> Self {
+        Self { table, lead: Some((lead, kind)), name }
+    }
+
+    /// Returns the text that reads ids from one end of a range. Its values: what leads, if something does, the id at which the range
+    /// ends, the id with which it begins, how many entries.
+    ///
+    /// Asked for one leading value in the order of ids, PostgreSQL may rather walk through all jobs, which takes long if the newest
+    /// ones have another value. There the leading column and the id are compared as a pair and are the order too, which only this
+    /// index can serve. PostgreSQL ends such a scan only where the first of the two leaves its bound: with the range's other
+    /// end among the conditions, it would go on to the last entry of the value. So the scan ends by number, and entries
+    /// behind the range are left out afterwards. The other databases take the name of the index.
+    fn text(&self, dialect: Dialect, direction: Direction) -> String {
+        let Self { table, lead, name } = *self;
+        let order = direction.sql();
+        let ids = |from: &str| {
+            let only = lead.map_or_else(String::new, |(lead, _)| format!("{lead} = ? AND "));
+            format!("SELECT job_id FROM {from} WHERE {only}job_id < ? AND job_id >= ? ORDER BY job_id {order} LIMIT ?")
+        };
+        match (dialect, lead) {
+            (Dialect::Postgres, Some((lead, kind))) => {
+                let begin = match direction {
+                    Direction::NewestFirst => "< (v.lead, v.until)",
+                    Direction::OldestFirst => ">= (v.lead, v.since)",
+                };
+                format!(
+                    "WITH v AS (SELECT ?::{kind} AS lead, ?::uuid AS until, ?::uuid AS since) \
+                     SELECT t.job_id AS job_id FROM v CROSS JOIN LATERAL \
+                     (SELECT i.{lead} AS lead, i.job_id FROM {table} i \
+                     WHERE i.{lead} IS NOT NULL AND (i.{lead}, i.job_id) {begin} \
+                     ORDER BY i.{lead} {order}, i.job_id {order} LIMIT ?) t \
+                     WHERE t.lead = v.lead AND t.job_id < v.until AND t.job_id >= v.since ORDER BY t.job_id {order}"
                 )
-                $(.postgres($postgres!(list $columns!(), "ASC", $postgres_parts)))?
-                $(.mysql($mysql!(list $columns!(), "ASC", $mysql_parts)))?,
-                reach: Some(
-                    Stmt::shared(
-                        concat!("looking how far a page goes of ", $jobs, ", oldest first"),
-                        $shared!(reach "ASC", $shared_parts),
-                    )
-                    $(.postgres($postgres!(reach "ASC", $postgres_parts)))?
-                    $(.mysql($mysql!(reach "ASC", $mysql_parts)))?,
-                ),
-            },
-            counts: Stmt::shared(concat!("counting groups of ", $jobs), $shared!(list $counted!(), "DESC", $shared_parts))
-                $(.postgres($postgres!(list $counted!(), "DESC", $postgres_parts)))?
-                $(.mysql($mysql!(list $counted!(), "DESC", $mysql_parts)))?,
+            }
+            (Dialect::Postgres, None) => ids(table),
+            (Dialect::Sqlite, _) => {
+                ids(&name.map_or_else(|| table.to_owned(), |name| format!("{table} INDEXED BY {name}")))
+            }
+            (Dialect::Mysql | Dialect::Mariadb, _) => ids(&format!("{table} FORCE INDEX ({})", name.unwrap_or("PRIMARY"))),
         }
-    };
+    }
 }
 
-/// What narrows a list beside its states: each value twice. `$row` is one that knows kind, queue and priority.
-macro_rules! narrowed_by {
-    ($row:literal) => {
-        concat!(
-            "(? IS NULL OR ",
-            $row,
-            ".kind = ?) AND (? IS NULL OR ",
-            $row,
-            ".queue = ?) AND (? IS NULL OR ",
-            $row,
-            ".priority = ?) AND (? IS NULL OR j.job_type = ?) AND (? IS NULL OR j.business_key = ?) \
-             AND (? IS NULL OR j.depends_on = ?) AND (? IS NULL OR j.caller_principal = ?) \
-             AND (? IS NULL OR j.terminated_at >= ?) AND (? IS NULL OR j.terminated_at < ?)"
-        )
+/// Renders the statements of an index, which leads to `jobs`, from its entries on each database.
+fn index(jobs: &str, entries: impl Fn(Dialect) -> Entries) -> JobIndex {
+    let stmt = |direction: Direction| {
+        let text = |dialect| rendered(entries(dialect).text(dialect, direction));
+        Stmt::shared(rendered(format!("finding {jobs}, {}", direction.name())), text(Dialect::Sqlite))
+            .postgres(text(Dialect::Postgres))
+            .mysql(text(Dialect::Mysql))
     };
-}
-pub(crate) use narrowed_by;
-
-/// What every list has after its lead.
-macro_rules! narrowed {
-    ($state:literal, $row:literal, $order:expr) => {
-        concat!($state, " IN (/*each*/?/*end*/) AND ", narrowed_by!($row), " ORDER BY ", $order, " LIMIT ?")
-    };
+    JobIndex { newest_first: stmt(Direction::NewestFirst), oldest_first: stmt(Direction::OldestFirst) }
 }
 
-/// Jobs from `$from`, or the entries that lead to them from `$entries`; the last words of both are a condition.
-macro_rules! plain {
-    (list $columns:expr, $direction:literal, ($from:expr, $entries:expr, $id:literal, $state:literal, $row:literal)) => {
-        concat!(
-            "SELECT ",
-            $columns,
-            " FROM ",
-            $from,
-            " AND ",
-            $id,
-            " < ? AND ",
-            $id,
-            " >= ? AND ",
-            narrowed!($state, $row, concat!($id, " ", $direction))
-        )
-    };
-    (reach $direction:literal, ($from:expr, $entries:expr, $id:literal, $state:literal, $row:literal)) => {
-        concat!(
-            "SELECT ",
-            $id,
-            " AS job_id FROM ",
-            $entries,
-            " AND ",
-            $id,
-            " < ? AND ",
-            $id,
-            " >= ? ORDER BY ",
-            $id,
-            " ",
-            $direction,
-            " LIMIT 1 OFFSET ?"
-        )
-    };
+/// Makes a text live as long as the statements, which are never dropped.
+fn rendered(text: String) -> &'static str {
+    text.leak()
 }
 
-/// For PostgreSQL: the entries of an index, then each job by its key; `$rest` is joined to them. What has a limit or an offset is
-/// planned by itself: otherwise the planner may merge the entries with all jobs.
-macro_rules! by_entries {
-    (
-        list $columns:expr, $direction:tt,
-        ($lead:literal, $table:literal, $column:literal, $jobs:literal, $rest:literal, $state:literal)
-    ) => {
-        concat!(
-            asked!($lead),
-            "SELECT ",
-            $columns,
-            " FROM ",
-            looked_up!("i.job_id", $table, $column, $direction),
-            " t CROSS JOIN LATERAL (SELECT * FROM ",
-            $jobs,
-            " c WHERE c.job_id = t.job_id OFFSET 0) j ",
-            $rest,
-            " WHERE ",
-            meant!("t"),
-            " AND ",
-            narrowed!($state, "j", concat!("t.lead ", $direction, ", t.job_id ", $direction))
-        )
+/// Renders a statement for running jobs. However many jobs wait, few run, and those were created before the ones that wait: the
+/// small index of what runs is read as a whole and sorted.
+fn running(doing: &'static str, direction: Direction) -> Stmt {
+    let (runs, order) = ("q.status = /*state:running*/", direction.sql());
+    let text = |from: &str| {
+        let ordered = format!("q.job_id < ? AND q.job_id >= ? ORDER BY q.job_id {order} LIMIT ?");
+        rendered(format!("SELECT q.job_id AS job_id FROM {from} AND {ordered}"))
     };
-    (
-        reach $direction:tt,
-        ($lead:literal, $table:literal, $column:literal, $jobs:literal, $rest:literal, $state:literal)
-    ) => {
-        concat!(
-            asked!($lead),
-            "SELECT t.job_id AS job_id FROM ",
-            entries!("i.job_id", $table, $column, $direction, "LIMIT 1 OFFSET ?"),
-            " t WHERE ",
-            meant!("t")
-        )
-    };
+    Stmt::shared(doing, text(&format!("scheduler_job_queue q INDEXED BY idx_queue_running WHERE {runs}")))
+        // What has an offset is planned by itself.
+        .postgres(text(&format!("(SELECT q.job_id FROM scheduler_job_queue q WHERE {runs} OFFSET 0) q WHERE TRUE")))
+        .mysql(text(&format!("scheduler_job_queue q FORCE INDEX (idx_queue_claim) WHERE {runs}")))
 }
 
-/// What a job that is not archived is counted by, read by [`crate::list::count`].
-macro_rules! kept_counts {
-    () => {
-        "j.job_id AS job_id, COALESCE(q.status, j.terminal_status) AS state, j.kind AS kind, j.queue AS queue, \
-         j.priority AS priority, j.job_type AS job_type, j.params AS params, q.picked_by AS picked_by"
+/// Returns the statements of all indexes.
+pub(crate) fn statements() -> impl Iterator<Item = &'static Stmt> {
+    let of_one_place = |indexes: &'static JobIndexes| {
+        let JobIndexes { all, by_tag, by_business_key, by_parent, by_principal, by_end, live, heads: _ } = indexes;
+        let live = live.iter().flat_map(|LiveIndexes { all, running }| [all, running]);
+        [all, by_tag, by_business_key, by_parent, by_principal, by_end].into_iter().chain(live)
     };
+    let indexes = of_one_place(&UNARCHIVED).chain(of_one_place(&ARCHIVE));
+    indexes.flat_map(|JobIndex { newest_first, oldest_first }| [newest_first, oldest_first])
 }
 
-/// The same of an archived one, which nobody runs.
-macro_rules! archived_counts {
-    () => {
-        "j.job_id AS job_id, j.terminal_status AS state, j.kind AS kind, j.queue AS queue, j.priority AS priority, \
-         j.job_type AS job_type, j.params AS params"
-    };
-}
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
 
-/// Jobs that are not archived.
-macro_rules! kept {
-    (list $columns:expr, $direction:literal, ($from:expr, $entries:expr, $id:literal)) => {
-        plain!(list $columns, $direction, ($from, $entries, $id, "COALESCE(q.status, j.terminal_status)", "j"))
-    };
-    (reach $direction:literal, ($from:expr, $entries:expr, $id:literal)) => {
-        plain!(reach $direction, ($from, $entries, $id, "", "j"))
-    };
-}
+    use super::*;
 
-/// Jobs that have not ended: what the hot row knows is asked of it, so that cold rows are read of those only that are meant.
-macro_rules! live {
-    (list $columns:expr, $direction:literal, ($from:expr, $entries:expr)) => {
-        plain!(list $columns, $direction, ($from, $entries, "q.job_id", "q.status", "q"))
-    };
-    (reach $direction:literal, ($from:expr, $entries:expr)) => {
-        plain!(reach $direction, ($from, $entries, "q.job_id", "", "q"))
-    };
-}
+    #[test]
+    fn a_range_is_cut_at_a_job() {
+        let id = |number| JobId(Uuid::from_u128(number));
+        let check = |direction: Direction, last, up_to: (u128, u128), behind: (u128, u128)| {
+            let range = (id(10), id(20));
+            let cut = (direction.up_to(range, id(last)), direction.behind(range, id(last)));
+            let expected = [up_to, behind].map(|(since, until)| (id(since), id(until)));
+            assert_eq!(cut, expected.into(), "{direction:?} at {last}");
+        };
+        check(Direction::NewestFirst, 15, (15, 20), (10, 15));
+        check(Direction::NewestFirst, 19, (19, 20), (10, 19));
+        check(Direction::NewestFirst, 10, (10, 20), (10, 10));
+        check(Direction::NewestFirst, 5, (10, 20), (10, 5));
+        check(Direction::OldestFirst, 15, (10, 16), (16, 20));
+        check(Direction::OldestFirst, 10, (10, 11), (11, 20));
+        check(Direction::OldestFirst, 19, (10, 20), (20, 20));
+        check(Direction::OldestFirst, 25, (10, 20), (26, 20));
+    }
 
-/// Jobs that are not archived, by a column of their own, which begins `$index`.
-macro_rules! kept_by {
-    ($jobs:literal, $column:literal, $lead:literal, $index:literal) => {
-        way!(
-            $jobs, record_columns, kept_counts,
-            kept(
-                concat!("scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE j.", $column, " = ?"),
-                concat!("scheduler_job j WHERE j.", $column, " = ?"),
-                "j.job_id"
-            ),
-            postgres: by_entries(
-                $lead, "scheduler_job", $column, "scheduler_job",
-                "LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id", "COALESCE(q.status, j.terminal_status)"
-            ),
-            // The order by primary key tempts it to read all jobs.
-            mysql: kept(
-                concat!(
-                    "scheduler_job j FORCE INDEX (", $index,
-                    ") LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE j.", $column, " = ?"
-                ),
-                concat!("scheduler_job j FORCE INDEX (", $index, ") WHERE j.", $column, " = ?"),
-                "j.job_id"
-            )
-        )
-    };
-}
-
-/// Jobs in the archive.
-macro_rules! archived {
-    (list $columns:expr, $direction:literal, ($from:expr, $entries:expr, $id:literal)) => {
-        plain!(list $columns, $direction, ($from, $entries, $id, "j.terminal_status", "j"))
-    };
-    (reach $direction:literal, ($from:expr, $entries:expr, $id:literal)) => {
-        plain!(reach $direction, ($from, $entries, $id, "", "j"))
-    };
-}
-
-/// Jobs in the archive, by a column of their own, which begins `$index`.
-macro_rules! archived_by {
-    ($jobs:literal, $column:literal, $lead:literal, $index:literal) => {
-        way!(
-            $jobs, archived_columns, archived_counts,
-            archived(
-                concat!("scheduler_job_archive j WHERE j.", $column, " = ?"),
-                concat!("scheduler_job_archive j WHERE j.", $column, " = ?"),
-                "j.job_id"
-            ),
-            postgres: by_entries(
-                $lead, "scheduler_job_archive", $column, "scheduler_job_archive", "", "j.terminal_status"
-            ),
-            mysql: archived(
-                concat!("scheduler_job_archive j FORCE INDEX (", $index, ") WHERE j.", $column, " = ?"),
-                concat!("scheduler_job_archive j FORCE INDEX (", $index, ") WHERE j.", $column, " = ?"),
-                "j.job_id"
-            )
-        )
-    };
-}
-
-pub(crate) static KEPT: Shelf = Shelf {
-    all: way!(
-        "jobs",
-        record_columns,
-        kept_counts,
-        kept(
-            "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE 1 = 1",
-            "scheduler_job j WHERE 1 = 1",
-            "j.job_id"
-        )
-    ),
-    by_tag: way!(
-        "jobs by tag", record_columns, kept_counts,
-        kept(
-            "scheduler_job_tag t JOIN scheduler_job j ON j.job_id = t.job_id \
-             LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id WHERE t.tag = ?",
-            "scheduler_job_tag t WHERE t.tag = ?",
-            "t.job_id"
-        ),
-        postgres: by_entries(
-            "text", "scheduler_job_tag", "tag", "scheduler_job",
-            "LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id", "COALESCE(q.status, j.terminal_status)"
-        ),
-        // It must not begin with all jobs.
-        mysql: kept(
-            "scheduler_job_tag t STRAIGHT_JOIN scheduler_job j ON j.job_id = t.job_id \
-             LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id WHERE t.tag = ?",
-            "scheduler_job_tag t WHERE t.tag = ?",
-            "t.job_id"
-        )
-    ),
-    by_business_key: kept_by!("jobs by business key", "business_key", "text", "idx_job_business_key"),
-    by_parent: way!(
-        "the children of a job", record_columns, kept_counts,
-        kept(
-            "scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id WHERE j.depends_on = ?",
-            "scheduler_job j WHERE j.depends_on = ?",
-            "j.job_id"
-        ),
-        postgres: by_entries(
-            "uuid", "scheduler_job", "depends_on", "scheduler_job",
-            "LEFT JOIN scheduler_job_queue q ON q.job_id = t.job_id", "COALESCE(q.status, j.terminal_status)"
-        ),
-        // It keeps children in a table of their own.
-        mysql: kept(
-            "scheduler_job_child c STRAIGHT_JOIN scheduler_job j ON j.job_id = c.job_id \
-             LEFT JOIN scheduler_job_queue q ON q.job_id = c.job_id WHERE c.parent_id = ?",
-            "scheduler_job_child c WHERE c.parent_id = ?",
-            "c.job_id"
-        )
-    ),
-    by_principal: kept_by!("jobs by principal", "caller_principal", "text", "idx_job_principal"),
-    by_end: kept_by!("ended jobs", "terminal_status", "text", "idx_job_terminal"),
-    live: Some(LiveWays {
-        all: way!(
-            "live jobs", record_columns, kept_counts,
-            live(
-                "scheduler_job_queue q CROSS JOIN scheduler_job j WHERE j.job_id = q.job_id",
-                "scheduler_job_queue q WHERE 1 = 1"
-            ),
-            postgres: live(
-                "scheduler_job_queue q CROSS JOIN LATERAL \
-                 (SELECT * FROM scheduler_job c WHERE c.job_id = q.job_id OFFSET 0) j WHERE 1 = 1",
-                "scheduler_job_queue q WHERE 1 = 1"
-            ),
-            mysql: live(
-                "scheduler_job_queue q FORCE INDEX (PRIMARY) STRAIGHT_JOIN scheduler_job j ON j.job_id = q.job_id \
-                 WHERE 1 = 1",
-                "scheduler_job_queue q FORCE INDEX (PRIMARY) WHERE 1 = 1"
-            )
-        ),
-        // However many wait, few run; and those that run were made before those that wait.
-        running: way!(
-            "running jobs", record_columns, kept_counts,
-            live(
-                "scheduler_job_queue q INDEXED BY idx_queue_running CROSS JOIN scheduler_job j \
-                 WHERE j.job_id = q.job_id AND q.status = /*state:running*/",
-                "scheduler_job_queue q INDEXED BY idx_queue_running WHERE q.status = /*state:running*/"
-            ),
-            postgres: live(
-                "(SELECT * FROM scheduler_job_queue r WHERE r.status = /*state:running*/ OFFSET 0) q \
-                 CROSS JOIN LATERAL (SELECT * FROM scheduler_job c WHERE c.job_id = q.job_id OFFSET 0) j WHERE 1 = 1",
-                "scheduler_job_queue q WHERE q.status = /*state:running*/"
-            ),
-            mysql: live(
-                "scheduler_job_queue q FORCE INDEX (idx_queue_claim) STRAIGHT_JOIN scheduler_job j \
-                 ON j.job_id = q.job_id WHERE q.status = /*state:running*/",
-                "scheduler_job_queue q FORCE INDEX (idx_queue_claim) WHERE q.status = /*state:running*/"
-            )
-        )
-        .of_few(),
-    }),
-};
-
-pub(crate) static ARCHIVE: Shelf = Shelf {
-    all: way!(
-        "archived jobs",
-        archived_columns,
-        archived_counts,
-        archived("scheduler_job_archive j WHERE 1 = 1", "scheduler_job_archive j WHERE 1 = 1", "j.job_id")
-    ),
-    by_tag: way!(
-        "archived jobs by tag", archived_columns, archived_counts,
-        archived(
-            "scheduler_job_archive_tag t JOIN scheduler_job_archive j ON j.job_id = t.job_id WHERE t.tag = ?",
-            "scheduler_job_archive_tag t WHERE t.tag = ?",
-            "t.job_id"
-        ),
-        postgres: by_entries("text", "scheduler_job_archive_tag", "tag", "scheduler_job_archive", "", "j.terminal_status"),
-        mysql: archived(
-            "scheduler_job_archive_tag t STRAIGHT_JOIN scheduler_job_archive j ON j.job_id = t.job_id WHERE t.tag = ?",
-            "scheduler_job_archive_tag t WHERE t.tag = ?",
-            "t.job_id"
-        )
-    ),
-    by_business_key: archived_by!("archived jobs by business key", "business_key", "text", "idx_archive_business_key"),
-    by_parent: archived_by!("the archived children of a job", "depends_on", "uuid", "idx_archive_depends_on"),
-    by_principal: archived_by!("archived jobs by principal", "caller_principal", "text", "idx_archive_principal"),
-    by_end: archived_by!("archived jobs by state", "terminal_status", "text", "idx_archive_status"),
-    live: None,
-};
-
-impl Shelf {
-    /// All its statements.
-    pub(crate) fn statements(&self) -> impl Iterator<Item = &Stmt> {
-        let Self { all, by_tag, by_business_key, by_parent, by_principal, by_end, live } = self;
-        let live = live.iter().flat_map(|LiveWays { all, running }| [all, running]);
-        let ways = [all, by_tag, by_business_key, by_parent, by_principal, by_end].into_iter().chain(live);
-        ways.flat_map(|Way { newest_first, oldest_first, counts }| {
-            let looks = [newest_first, oldest_first].into_iter();
-            looks.flat_map(|look| std::iter::once(&look.list).chain(&look.reach)).chain([counts])
-        })
+    #[test]
+    fn jobs_are_sorted_each_once() {
+        let ids =
+            |numbers: &[u128]| -> Vec<JobId> { numbers.iter().map(|number| JobId(Uuid::from_u128(*number))).collect() };
+        let check = |direction: Direction, expected: &[u128]| {
+            let mut found = ids(&[2, 3, 1, 2]);
+            direction.sort(&mut found);
+            assert_eq!(found, ids(expected), "{direction:?}");
+        };
+        check(Direction::NewestFirst, &[3, 2, 1]);
+        check(Direction::OldestFirst, &[1, 2, 3]);
     }
 }

@@ -69,6 +69,22 @@ const GROUPS: &[(&str, &[Column])] = &[
             ("queue_wait_us", "int"),
         ],
     ),
+    // What filters and counts read of a job, beside its state.
+    (
+        "head",
+        &[
+            ("job_id", "id"),
+            ("kind", "text"),
+            ("queue", "text"),
+            ("job_type", "text"),
+            ("priority", "int"),
+            ("tags", "json"),
+            ("business_key", "text"),
+            ("depends_on", "id"),
+            ("caller_principal", "text"),
+            ("terminated_at", "time"),
+        ],
+    ),
     // Where a job waits: the key of its lane and its place in it.
     (
         "queue.plain",

@@ -6,6 +6,7 @@ mod conformance;
 mod cost;
 mod database;
 mod lists;
+mod meanwhile;
 mod migrate;
 mod open;
 mod plan;
