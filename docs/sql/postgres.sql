@@ -76,11 +76,11 @@ FROM scheduler_business_key_reservation
 WHERE business_key = ANY ($1);
 
 -- submit::plain: storing plain jobs at once
-WITH t AS MATERIALIZED (SELECT clock_timestamp() AS now), v AS MATERIALIZED (
+WITH t AS MATERIALIZED (SELECT clock_timestamp() AS now), v (job_id, kind, queue, job_type, priority, payload,
+    max_retries, backoff_policy, backoff_param_us, status, scheduled_time, delay_us) AS MATERIALIZED (
     SELECT *
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::jsonb[], $7::bigint[], $8::text[],
-        $9::bigint[], $10::text[], $11::timestamptz[], $12::bigint[]) AS v (job_id, kind, queue, job_type, priority,
-        payload, max_retries, backoff_policy, backoff_param_us, status, scheduled_time, delay_us)),
+        $9::bigint[], $10::text[], $11::timestamptz[], $12::bigint[])),
 stored AS (
     INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy,
         backoff_param_us, created_at)
@@ -97,12 +97,11 @@ WITH t AS MATERIALIZED (SELECT clock_timestamp() AS now), grown AS (
     SET total_items = total_items + $1
     WHERE batch_id = $2 AND sealed = FALSE AND completed_at IS NULL
     RETURNING batch_id),
-v AS MATERIALIZED (
+v (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, backoff_param_us, status,
+    scheduled_time, delay_us, depends_on, flow) AS MATERIALIZED (
     SELECT *
     FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::jsonb[], $9::bigint[], $10::text[],
-        $11::bigint[], $12::text[], $13::timestamptz[], $14::bigint[], $15::uuid[], $16::bigint[]) AS v (job_id, kind,
-        queue, job_type, priority, payload, max_retries, backoff_policy, backoff_param_us, status, scheduled_time,
-        delay_us, depends_on, flow)),
+        $11::bigint[], $12::text[], $13::timestamptz[], $14::bigint[], $15::uuid[], $16::bigint[])),
 stored AS (
     INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy,
         backoff_param_us, created_at, depends_on, flow)
@@ -174,13 +173,13 @@ WHERE status = 'PENDING' AND job_id = ANY ($2);
 
 -- claim: reading claimed jobs
 SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
+    AS payload, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy, j.backoff_param_us AS
+    backoff_param_us, j.params AS params, j.tags AS tags, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
     j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, q.version AS version, q.attempts AS attempts,
-    q.crash_count AS crash_count, q.scheduled_time AS scheduled_time, q.deferred_until AS deferred_until, q.picked_at AS
-    picked_at, q.last_error AS last_error, q.flow AS flow
+    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.depends_on AS depends_on,
+    j.workflow_id AS workflow_id, j.step_name AS step_name, j.created_at AS created_at, q.version AS version, q.attempts
+    AS attempts, q.crash_count AS crash_count, q.scheduled_time AS scheduled_time, q.deferred_until AS deferred_until,
+    q.picked_at AS picked_at, q.last_error AS last_error, q.flow AS flow
 FROM scheduler_job_queue q
 JOIN scheduler_job j ON j.job_id = q.job_id
 WHERE q.job_id = ANY ($1);
@@ -198,13 +197,13 @@ FROM (
 JOIN scheduler_job j ON j.job_id = free.job_id
 WHERE q.job_id = free.job_id
 RETURNING j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority,
-    j.payload AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS
-    backoff_policy, j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS
-    resource_name, j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS
-    business_key, j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS
-    created_at, j.depends_on AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, q.version AS
-    version, q.attempts AS attempts, q.crash_count AS crash_count, q.scheduled_time AS scheduled_time, q.deferred_until
-    AS deferred_until, q.picked_at AS picked_at, q.last_error AS last_error, q.flow AS flow;
+    j.payload AS payload, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy, j.backoff_param_us AS
+    backoff_param_us, j.params AS params, j.tags AS tags, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
+    j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
+    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.depends_on AS depends_on,
+    j.workflow_id AS workflow_id, j.step_name AS step_name, j.created_at AS created_at, q.version AS version, q.attempts
+    AS attempts, q.crash_count AS crash_count, q.scheduled_time AS scheduled_time, q.deferred_until AS deferred_until,
+    q.picked_at AS picked_at, q.last_error AS last_error, q.flow AS flow;
 
 -- claim: putting unreadable jobs off
 UPDATE scheduler_job_queue
@@ -1087,19 +1086,20 @@ WHERE scheduler_recurring_job.recurring_id = v.recurring_id;
 
 -- job_row: reading jobs
 SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
+    AS payload, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy, j.backoff_param_us AS
+    backoff_param_us, j.params AS params, j.tags AS tags, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
     j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
+    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.depends_on AS depends_on,
+    j.workflow_id AS workflow_id, j.step_name AS step_name, j.created_at AS created_at, COALESCE(q.status,
+    j.terminal_status) AS state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version,
+    COALESCE(q.attempts, j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count,
+    COALESCE(q.scheduled_time, j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS
+    picked_by, q.picked_at AS picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE
+    q.last_error END AS last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for,
+    j.release_delay_us AS release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result,
+    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS
+    execution_start_time, j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us,
+    j.queue_wait_us AS queue_wait_us
 FROM scheduler_job j
 LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
 WHERE j.job_id = ANY ($1);
@@ -1116,19 +1116,20 @@ WHERE idempotency_key = $1;
 
 -- job_row: reading running jobs
 SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
+    AS payload, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy, j.backoff_param_us AS
+    backoff_param_us, j.params AS params, j.tags AS tags, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
     j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, COALESCE(q.status, j.terminal_status) AS
-    state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version, COALESCE(q.attempts,
-    j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count, COALESCE(q.scheduled_time,
-    j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS picked_by, q.picked_at AS
-    picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS
-    last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, j.release_delay_us AS
-    release_delay_us, j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS
-    terminated_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us
+    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.depends_on AS depends_on,
+    j.workflow_id AS workflow_id, j.step_name AS step_name, j.created_at AS created_at, COALESCE(q.status,
+    j.terminal_status) AS state, q.paused_from_status AS paused_from_status, COALESCE(q.version, j.version) AS version,
+    COALESCE(q.attempts, j.total_attempts) AS attempts, COALESCE(q.crash_count, j.crash_count) AS crash_count,
+    COALESCE(q.scheduled_time, j.scheduled_time) AS scheduled_time, q.deferred_until AS deferred_until, q.picked_by AS
+    picked_by, q.picked_at AS picked_at, q.progress AS progress, CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE
+    q.last_error END AS last_error, COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for,
+    j.release_delay_us AS release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result,
+    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS
+    execution_start_time, j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us,
+    j.queue_wait_us AS queue_wait_us
 FROM scheduler_job_queue q
 JOIN scheduler_job j ON j.job_id = q.job_id
 WHERE q.job_id = ANY ($1);
@@ -1322,18 +1323,19 @@ ORDER BY job_id, version;
 -- archive: copying jobs to the archive
 WITH v (job_id, attempts, signal_wait, archived_at) AS (SELECT * FROM unnest($1::uuid[], $2::jsonb[], $3::jsonb[],
     $4::timestamptz[]))
-INSERT INTO scheduler_job_archive (job_id, kind, queue, job_type, priority, payload, params, tags, max_retries,
-    backoff_policy, backoff_param_us, timeout_us, resource_name, caller_principal, idempotency_key, business_key,
-    on_success, on_failure, origin, created_at, version, depends_on, superseded_by, terminal_status, terminal_error,
-    total_attempts, crash_count, scheduled_time, terminated_at, execution_start_time, execution_end_time,
-    execution_duration_us, queue_wait_us, job_result, flow, workflow_id, step_name, release_delay_us, canceled_because,
-    attempts, signal_wait, archived_at)
-SELECT j.job_id, j.kind, j.queue, j.job_type, j.priority, j.payload, j.params, j.tags, j.max_retries, j.backoff_policy,
-    j.backoff_param_us, j.timeout_us, j.resource_name, j.caller_principal, j.idempotency_key, j.business_key,
-    j.on_success, j.on_failure, j.origin, j.created_at, j.version, j.depends_on, j.superseded_by, j.terminal_status,
-    j.terminal_error, j.total_attempts, j.crash_count, j.scheduled_time, j.terminated_at, j.execution_start_time,
-    j.execution_end_time, j.execution_duration_us, j.queue_wait_us, j.job_result, j.flow, j.workflow_id, j.step_name,
-    j.release_delay_us, j.canceled_because, v.attempts, v.signal_wait, v.archived_at
+INSERT INTO scheduler_job_archive (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy,
+    backoff_param_us, params, tags, timeout_us, resource_name, caller_principal, idempotency_key, business_key,
+    on_success, on_failure, origin, depends_on, workflow_id, step_name, flow, release_delay_us, terminal_status,
+    version, total_attempts, crash_count, scheduled_time, terminal_error, terminated_at, job_result, canceled_because,
+    superseded_by, execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, created_at, attempts,
+    signal_wait, archived_at)
+SELECT j.job_id, j.kind, j.queue, j.job_type, j.priority, j.payload, j.max_retries, j.backoff_policy,
+    j.backoff_param_us, j.params, j.tags, j.timeout_us, j.resource_name, j.caller_principal, j.idempotency_key,
+    j.business_key, j.on_success, j.on_failure, j.origin, j.depends_on, j.workflow_id, j.step_name, j.flow,
+    j.release_delay_us, j.terminal_status, j.version, j.total_attempts, j.crash_count, j.scheduled_time,
+    j.terminal_error, j.terminated_at, j.job_result, j.canceled_because, j.superseded_by, j.execution_start_time,
+    j.execution_end_time, j.execution_duration_us, j.queue_wait_us, j.created_at, v.attempts, v.signal_wait,
+    v.archived_at
 FROM v
 JOIN scheduler_job j ON j.job_id = v.job_id
 WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off';
@@ -1345,17 +1347,17 @@ FROM unnest($1::text[], $2::uuid[]);
 
 -- archive::archived: reading archived jobs
 SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, j.payload
-    AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy,
-    j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
+    AS payload, j.max_retries AS max_retries, j.backoff_policy AS backoff_policy, j.backoff_param_us AS
+    backoff_param_us, j.params AS params, j.tags AS tags, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
     j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
-    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on
-    AS depends_on, j.workflow_id AS workflow_id, j.step_name AS step_name, j.terminal_status AS terminal_status,
-    j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count, j.scheduled_time AS
-    scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS release_delay_us,
-    j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.terminated_at AS terminated_at,
-    j.archived_at AS archived_at, j.job_result AS job_result, j.execution_start_time AS execution_start_time,
+    j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.depends_on AS depends_on,
+    j.workflow_id AS workflow_id, j.step_name AS step_name, j.created_at AS created_at, j.terminal_status AS
+    terminal_status, j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count,
+    j.scheduled_time AS scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS
+    release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result, j.canceled_because AS
+    canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS execution_start_time,
     j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us
+    queue_wait_us, j.archived_at AS archived_at
 FROM scheduler_job_archive j
 WHERE j.job_id = ANY ($1);
 

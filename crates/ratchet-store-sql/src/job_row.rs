@@ -18,13 +18,7 @@ use crate::waist::value::Value;
 /// What a job is: columns of the cold row, read by [`spec_of`].
 macro_rules! spec_columns {
     () => {
-        "j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_type, j.priority AS priority, \
-         j.payload AS payload, j.params AS params, j.tags AS tags, j.max_retries AS max_retries, \
-         j.backoff_policy AS backoff_policy, j.backoff_param_us AS backoff_param_us, j.timeout_us AS timeout_us, \
-         j.resource_name AS resource_name, j.caller_principal AS caller_principal, \
-         j.idempotency_key AS idempotency_key, j.business_key AS business_key, j.on_success AS on_success, \
-         j.on_failure AS on_failure, j.origin AS origin, j.created_at AS created_at, j.depends_on AS depends_on, \
-         j.workflow_id AS workflow_id, j.step_name AS step_name"
+        "/*columns:job.plain,job.optional j.as*/, j.created_at AS created_at"
     };
 }
 pub(crate) use spec_columns;
@@ -41,10 +35,7 @@ macro_rules! record_columns {
              q.picked_by AS picked_by, q.picked_at AS picked_at, q.progress AS progress, \
              CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS last_error, \
              COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, \
-             j.release_delay_us AS release_delay_us, j.canceled_because AS canceled_because, \
-             j.superseded_by AS superseded_by, j.terminated_at AS terminated_at, j.job_result AS job_result, \
-             j.execution_start_time AS execution_start_time, j.execution_end_time AS execution_end_time, \
-             j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us"
+             j.release_delay_us AS release_delay_us, /*columns:job.outcome,job.timing j.as*/"
         )
     };
 }
@@ -200,10 +191,20 @@ pub(crate) fn record_of(row: &Row) -> Result<JobRecord, StoreError> {
     job.flow = fields.flow("flow")?;
     job.waits_for = fields.number("waits_for")?;
     job.release_delay = fields.opt_duration("release_delay_us")?;
-    job.canceled_because = fields.opt_job_id("canceled_because")?;
-    job.superseded_by = fields.opt_job_id("superseded_by")?;
+    read_outcome(&mut job, &mut fields)?;
+    if ratchet_core::transition::Place::of(job.state, job.paused_from).is_none() {
+        let problem = format!("it is {} from {:?}; the row was changed by hand", job.state, job.paused_from);
+        return Err(StoreError::new(ErrorKind::Invalid, format!("reading job {}", job.id), problem));
+    }
+    Ok(job)
+}
+
+/// Reads the groups `job.outcome` and `job.timing` into a record.
+pub(crate) fn read_outcome(job: &mut JobRecord, fields: &mut Fields<'_>) -> Result<(), StoreError> {
     job.terminated_at = fields.opt_time("terminated_at")?;
     job.result = fields.opt_text("job_result")?.map(JsonText::from_store);
+    job.canceled_because = fields.opt_job_id("canceled_because")?;
+    job.superseded_by = fields.opt_job_id("superseded_by")?;
     let started_at = fields.opt_time("execution_start_time")?;
     let ended_at = fields.opt_time("execution_end_time")?;
     let duration = fields.opt_duration("execution_duration_us")?;
@@ -214,14 +215,10 @@ pub(crate) fn record_of(row: &Row) -> Result<JobRecord, StoreError> {
         }
         _ => None,
     };
-    if ratchet_core::transition::Place::of(job.state, job.paused_from).is_none() {
-        let problem = format!("it is {} from {:?}; the row was changed by hand", job.state, job.paused_from);
-        return Err(StoreError::new(ErrorKind::Invalid, format!("reading job {}", job.id), problem));
-    }
-    Ok(job)
+    Ok(())
 }
 
-/// A record with what [`spec_columns`] say; the rest is still that of a new job.
+/// Returns a record with what [`spec_columns`] list; the rest is that of a new job.
 pub(crate) fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> {
     let id = fields.job_id("job_id")?;
     let kind = fields.parsed("kind", Kind::new)?;
@@ -229,11 +226,11 @@ pub(crate) fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> 
     let job_type = fields.parsed("job_type", str::parse)?;
     let level: u8 = fields.number("priority")?;
     let payload = JsonText::from_store(fields.text("payload")?);
-    let params = fields.opt_parsed("params", serde_json::from_str)?.unwrap_or_default();
-    let tags = fields.opt_parsed("tags", serde_json::from_str::<Vec<Tag>>)?.unwrap_or_default();
     let max_retries = fields.number("max_retries")?;
     let policy = fields.text("backoff_policy")?;
     let base = fields.duration("backoff_param_us")?;
+    let params = fields.opt_parsed("params", serde_json::from_str)?.unwrap_or_default();
+    let tags = fields.opt_parsed("tags", serde_json::from_str::<Vec<Tag>>)?.unwrap_or_default();
     let timeout = fields.opt_duration("timeout_us")?;
     let resource = fields.opt_parsed("resource_name", ResourceName::new)?;
     let principal = fields.opt_text("caller_principal")?.map(Principal::from_store);
@@ -264,10 +261,10 @@ pub(crate) fn spec_of(fields: &mut Fields<'_>) -> Result<JobRecord, StoreError> 
     job.on_success = fields.opt_parsed("on_success", serde_json::from_str)?;
     job.on_failure = fields.opt_parsed("on_failure", serde_json::from_str)?;
     (job.origin, job.spec.trace) = fields.opt_parsed("origin", origin::read)?.unwrap_or_default();
-    job.created_at = fields.time("created_at")?;
     job.parent = fields.opt_job_id("depends_on")?;
     job.workflow = fields.opt_job_id("workflow_id")?;
     job.step = fields.opt_parsed("step_name", StepName::new)?;
+    job.created_at = fields.time("created_at")?;
     Ok(job)
 }
 

@@ -43,6 +43,9 @@ pub trait SqlDatabase: Send + Sync + Sized + 'static {
     /// Opens the store.
     fn store(&self) -> impl Future<Output = SqlStore<Self::Backend>> + Send;
 
+    /// Returns the name of the schema that holds the tables.
+    fn schema(&self) -> &str;
+
     /// Opens a connection of the driver.
     fn connect(&self) -> impl Future<Output = Self::Connection> + Send;
 

@@ -131,6 +131,14 @@ impl<S: TestServer> SqlDatabase for ServerDatabase<S> {
         self.store().await
     }
 
+    fn schema(&self) -> &str {
+        match S::DIALECT {
+            Dialect::Sqlite => "main",
+            Dialect::Postgres => "public",
+            Dialect::Mysql | Dialect::Mariadb => &self.name,
+        }
+    }
+
     async fn connect(&self) -> S::Connection {
         self.connect().await
     }

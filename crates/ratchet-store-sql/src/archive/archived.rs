@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use ratchet_core::record::Timing;
 use ratchet_core::store::LastAttempts;
-use ratchet_core::{AttemptRecord, JobId, JobRecord, JsonText, SignalRecord, StoreError, Tag};
+use ratchet_core::{AttemptRecord, JobId, JobRecord, SignalRecord, StoreError, Tag};
 
 use crate::archive::attempts;
 use crate::archive::purge::DELETE_ARCHIVED_TAGS;
@@ -25,13 +24,7 @@ macro_rules! archived_columns {
     () => {
         concat!(
             $crate::job_row::spec_columns!(),
-            ", j.terminal_status AS terminal_status, j.version AS version, j.total_attempts AS total_attempts, \
-             j.crash_count AS crash_count, j.scheduled_time AS scheduled_time, j.terminal_error AS terminal_error, \
-             j.flow AS flow, j.release_delay_us AS release_delay_us, j.canceled_because AS canceled_because, \
-             j.superseded_by AS superseded_by, j.terminated_at AS terminated_at, j.archived_at AS archived_at, \
-             j.job_result AS job_result, j.execution_start_time AS execution_start_time, \
-             j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, \
-             j.queue_wait_us AS queue_wait_us"
+            ", /*columns:job.end,job.ties,job.outcome,job.timing j.as*/, j.archived_at AS archived_at"
         )
     };
 }
@@ -48,20 +41,8 @@ pub(crate) fn archived_of(row: &Row) -> Result<JobRecord, StoreError> {
     job.last_error = fields.opt_text("terminal_error")?.map(str::to_owned);
     job.flow = fields.flow("flow")?;
     job.release_delay = fields.opt_duration("release_delay_us")?;
-    job.canceled_because = fields.opt_job_id("canceled_because")?;
-    job.superseded_by = fields.opt_job_id("superseded_by")?;
-    job.terminated_at = Some(fields.time("terminated_at")?);
+    job_row::read_outcome(&mut job, &mut fields)?;
     job.archived_at = Some(fields.time("archived_at")?);
-    job.result = fields.opt_text("job_result")?.map(JsonText::from_store);
-    let started_at = fields.opt_time("execution_start_time")?;
-    let ended_at = fields.opt_time("execution_end_time")?;
-    let duration = fields.opt_duration("execution_duration_us")?;
-    let queue_wait = fields.opt_duration("queue_wait_us")?;
-    if let (Some(started_at), Some(ended_at), Some(duration), Some(queue_wait)) =
-        (started_at, ended_at, duration, queue_wait)
-    {
-        job.timing = Some(Timing { started_at, ended_at, duration, queue_wait });
-    }
     Ok(job)
 }
 

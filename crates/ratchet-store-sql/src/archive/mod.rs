@@ -14,7 +14,7 @@ use ratchet_core::{AttemptRecord, JobId, StoreError};
 
 use crate::cluster::database_time;
 use crate::control::delete::{self, EndedRow};
-use crate::flow::batches::{self, counts_of};
+use crate::flow::batches::counts_of;
 use crate::job_log;
 use crate::job_row::json_of;
 use crate::list::job_index::{Direction, UNARCHIVED};
@@ -97,11 +97,7 @@ const LIVE_PARENTS: Stmt =
 
 const OPEN_BATCHES: Stmt = Stmt::shared(
     "looking for batches with children to come",
-    concat!(
-        "SELECT batch_id, canceling, ",
-        batches::count_columns!(),
-        " FROM scheduler_batch /*by_id*/ WHERE batch_id /*any*/"
-    ),
+    "SELECT batch_id, canceling, /*columns:batch.counts*/ FROM scheduler_batch /*by_id*/ WHERE batch_id /*any*/",
 );
 
 const CAUSES: Stmt = Stmt::shared(
@@ -162,128 +158,38 @@ async fn found(
 
 const LAST_ATTEMPTS: Stmt = Stmt::shared(
     "reading the last attempts of jobs",
-    "SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class, \
-     error_message FROM (SELECT e.*, ROW_NUMBER() OVER (PARTITION BY e.job_id ORDER BY e.version DESC) AS place \
+    "SELECT /*columns:attempt.plain,attempt.error*/ FROM (SELECT e.*, ROW_NUMBER() OVER (PARTITION BY e.job_id ORDER BY e.version DESC) AS place \
      FROM scheduler_job_execution e WHERE e.job_id /*any*/) r WHERE place <= 50 ORDER BY job_id, version",
 );
 const _: () = assert!(ARCHIVED_ATTEMPTS_MAX == 50, "LAST_ATTEMPTS says how many");
 
-macro_rules! copied {
-    ($of:literal) => {
-        concat!(
-            $of,
-            "job_id, ",
-            $of,
-            "kind, ",
-            $of,
-            "queue, ",
-            $of,
-            "job_type, ",
-            $of,
-            "priority, ",
-            $of,
-            "payload, ",
-            $of,
-            "params, ",
-            $of,
-            "tags, ",
-            $of,
-            "max_retries, ",
-            $of,
-            "backoff_policy, ",
-            $of,
-            "backoff_param_us, ",
-            $of,
-            "timeout_us, ",
-            $of,
-            "resource_name, ",
-            $of,
-            "caller_principal, ",
-            $of,
-            "idempotency_key, ",
-            $of,
-            "business_key, ",
-            $of,
-            "on_success, ",
-            $of,
-            "on_failure, ",
-            $of,
-            "origin, ",
-            $of,
-            "created_at, ",
-            $of,
-            "version, ",
-            $of,
-            "depends_on, ",
-            $of,
-            "superseded_by, ",
-            $of,
-            "terminal_status, ",
-            $of,
-            "terminal_error, ",
-            $of,
-            "total_attempts, ",
-            $of,
-            "crash_count, ",
-            $of,
-            "scheduled_time, ",
-            $of,
-            "terminated_at, ",
-            $of,
-            "execution_start_time, ",
-            $of,
-            "execution_end_time, ",
-            $of,
-            "execution_duration_us, ",
-            $of,
-            "queue_wait_us, ",
-            $of,
-            "job_result, ",
-            $of,
-            "flow, ",
-            $of,
-            "workflow_id, ",
-            $of,
-            "step_name, ",
-            $of,
-            "release_delay_us, ",
-            $of,
-            "canceled_because"
-        )
-    };
-}
-
+// The job's columns are those of `job_row`, and its copy has all of them.
 const COPY: Stmt = Stmt::shared(
     "copying jobs to the archive",
-    concat!(
-        "WITH v (job_id, attempts, signal_wait, archived_at) AS (/*rows:id json json time*/) \
-         INSERT INTO scheduler_job_archive (",
-        copied!(""),
-        ", attempts, signal_wait, archived_at) SELECT ",
-        copied!("j."),
-        ", v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id"
-    ),
+    "WITH v (job_id, attempts, signal_wait, archived_at) AS (/*rows:id json json time*/) \
+     INSERT INTO scheduler_job_archive (/*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing*/, \
+     created_at, attempts, signal_wait, archived_at) \
+     SELECT /*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing j.*/, j.created_at, \
+     v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id",
 )
 // Nobody waits for the disk because of it: should the server die before it is there, the jobs are still where they were,
 // and go to the archive another time. The setting ends with the transaction.
-.postgres(concat!(
+.postgres(
     "WITH v (job_id, attempts, signal_wait, archived_at) AS (/*rows:id json json time*/) \
-     INSERT INTO scheduler_job_archive (",
-    copied!(""),
-    ", attempts, signal_wait, archived_at) SELECT ",
-    copied!("j."),
-    ", v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id \
-     WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'"
-))
-.mysql(concat!(
-    "INSERT INTO scheduler_job_archive (",
-    copied!(""),
-    ", attempts, signal_wait, archived_at) SELECT ",
-    copied!("j."),
-    ", v.attempts, v.signal_wait, v.archived_at FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS attempts, \
+     INSERT INTO scheduler_job_archive (/*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing*/, \
+     created_at, attempts, signal_wait, archived_at) \
+     SELECT /*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing j.*/, j.created_at, \
+     v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id \
+     WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'",
+)
+.mysql(
+    "INSERT INTO scheduler_job_archive (/*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing*/, \
+     created_at, attempts, signal_wait, archived_at) \
+     SELECT /*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing j.*/, j.created_at, \
+     v.attempts, v.signal_wait, v.archived_at FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS attempts, \
      ? AS signal_wait, ? AS archived_at/*end*/) v \
-     STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id"
-));
+     STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id",
+);
 
 const TAG_ARCHIVED: Stmt =
     Stmt::shared("tagging archived jobs", "INSERT INTO scheduler_job_archive_tag (tag, job_id) /*rows:text id*/");

@@ -111,8 +111,8 @@ const BEGIN_ALL_AGAIN: Stmt = Stmt::shared(
 
 const QUEUE_ALL_AGAIN: Stmt = Stmt::shared(
     "queueing failed jobs again",
-    "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, version, \
-     flow, updated_at, resource) /*rows:id text text text int time text int int time text*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, version, flow, updated_at, resource) \
+     /*rows:@queue.plain text int int time text*/",
 );
 
 /// Retries the plain letters.

@@ -67,12 +67,8 @@ pub(crate) async fn lock(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Count
 
 const LOCK_BATCHES: Stmt = Stmt::shared(
     "locking batches",
-    concat!(
-        "SELECT batch_id, ",
-        batches::count_columns!(),
-        ", progress_every, next_progress, completed_at \
-         FROM scheduler_batch /*by_id*/ WHERE batch_id /*any*/ ORDER BY batch_id /*for_update*/"
-    ),
+    "SELECT batch_id, /*columns:batch.counts*/, progress_every, next_progress, completed_at \
+     FROM scheduler_batch /*by_id*/ WHERE batch_id /*any*/ ORDER BY batch_id /*for_update*/",
 );
 
 const COUNT: Stmt = Stmt::shared(

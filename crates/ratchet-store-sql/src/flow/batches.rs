@@ -128,14 +128,7 @@ const SEAL: Stmt = Stmt::shared(
     "UPDATE scheduler_batch SET sealed = /*yes*/, updated_at = /*now*/ WHERE batch_id = ?",
 );
 
-/// How many children there are and what has become of them, read by [`counts_of`].
-macro_rules! count_columns {
-    () => {
-        "total_items, completed_items, failed_items, canceled_items, child_execution_us, sealed"
-    };
-}
-pub(crate) use count_columns;
-
+/// Reads the columns `/*columns:batch.counts*/`.
 pub(crate) fn counts_of(fields: &mut Fields<'_>) -> Result<BatchCounts, StoreError> {
     Ok(BatchCounts {
         total: fields.number("total_items")?,
@@ -151,9 +144,8 @@ pub(crate) fn counts_of(fields: &mut Fields<'_>) -> Result<BatchCounts, StoreErr
 macro_rules! batches {
     ($which:literal) => {
         concat!(
-            "SELECT b.batch_id AS batch_id, COALESCE(q.status, j.terminal_status) AS state, ",
-            count_columns!(),
-            ", canceling, progress_hook, progress_every, next_progress, b.created_at AS created_at, \
+            "SELECT b.batch_id AS batch_id, COALESCE(q.status, j.terminal_status) AS state, /*columns:batch.counts*/, \
+             canceling, progress_hook, progress_every, next_progress, b.created_at AS created_at, \
              b.updated_at AS updated_at, completed_at FROM scheduler_batch b \
              JOIN scheduler_job j ON j.job_id = b.batch_id LEFT JOIN scheduler_job_queue q ON q.job_id = b.batch_id WHERE ",
             $which

@@ -31,9 +31,7 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
 
 const STORE_EDGES: Stmt = Stmt::shared(
     "storing the edges of workflows",
-    "INSERT INTO scheduler_workflow_condition (parent_job_id, child_job_id, workflow_id, condition_type, \
-     condition_expression, description, condition_priority, definition_order, exclusive, status, created_at) \
-     /*rows:id id id text json text int int bool text time*/",
+    "INSERT INTO scheduler_workflow_condition (/*columns:edge*/, created_at) /*rows:@edge time*/",
 );
 
 /// Stores the edges of jobs that were just stored.
@@ -64,11 +62,7 @@ pub(crate) async fn store(conn: &mut dyn Conn, edges: &[&Edge], now: Timestamp) 
 
 macro_rules! edges {
     ($which:literal) => {
-        concat!(
-            "SELECT parent_job_id, child_job_id, workflow_id, condition_type, condition_expression, description, \
-             condition_priority, definition_order, exclusive, status FROM scheduler_workflow_condition WHERE ",
-            $which
-        )
+        concat!("SELECT /*columns:edge*/ FROM scheduler_workflow_condition WHERE ", $which)
     };
 }
 

@@ -157,6 +157,6 @@ const WAIT_AGAIN: Stmt = Stmt::shared(
 
 const QUEUE_WAITING: Stmt = Stmt::shared(
     "queueing jobs that wait again",
-    "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, version, \
-     flow, waits_for, updated_at, resource) /*rows:id text text text int time text int int int time text*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, version, flow, waits_for, updated_at, \
+     resource) /*rows:@queue.plain text int int int time text*/",
 );

@@ -25,16 +25,11 @@ pub(crate) const STATEMENTS: &[Stmt] =
 // Looking first whether a line is there makes it half as dear again. And on PostgreSQL its commit does not wait for the disk,
 // where the commits of settled jobs would wait behind it: a server that dies may lose the lines of its last half second, never a
 // job. The setting ends with the transaction, which is this statement.
-const APPEND_NEW: Stmt = Stmt::shared(
-    "writing jobs' logs",
-    "INSERT INTO scheduler_job_log (job_id, version, seq, seq_last, attempt, level, node_id, logged_at, content) \
-     /*rows:id int int int int int id time text*/",
-)
-.postgres(
-    "INSERT INTO scheduler_job_log (job_id, version, seq, seq_last, attempt, level, node_id, logged_at, content) \
-     /*rows:id int int int int int id time text*/ \
+const APPEND_NEW: Stmt =
+    Stmt::shared("writing jobs' logs", "INSERT INTO scheduler_job_log (/*columns:log*/) /*rows:@log*/").postgres(
+        "INSERT INTO scheduler_job_log (/*columns:log*/) /*rows:@log*/ \
      WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'",
-);
+    );
 
 /// Appends lines on the assumption that none is there, as is so unless they are given again; a
 /// [`Conflict`](ratchet_core::ErrorKind::Conflict) if one is, and then [`append_missing`] has to be called.
@@ -52,12 +47,10 @@ const GROUPS_THERE: Stmt = Stmt::shared(
 // What another call has written meanwhile stays. MySQL's INSERT IGNORE would pass over every other fault of a row too.
 const APPEND: Stmt = Stmt::shared(
     "writing what is missing in jobs' logs",
-    "INSERT INTO scheduler_job_log (job_id, version, seq, seq_last, attempt, level, node_id, logged_at, content) \
-     /*rows:id int int int int int id time text*/ ON CONFLICT DO NOTHING",
+    "INSERT INTO scheduler_job_log (/*columns:log*/) /*rows:@log*/ ON CONFLICT DO NOTHING",
 )
 .mysql(
-    "INSERT INTO scheduler_job_log (job_id, version, seq, seq_last, attempt, level, node_id, logged_at, content) \
-     /*rows:id int int int int int id time text*/ ON DUPLICATE KEY UPDATE seq = scheduler_job_log.seq",
+    "INSERT INTO scheduler_job_log (/*columns:log*/) /*rows:@log*/ ON DUPLICATE KEY UPDATE seq = scheduler_job_log.seq",
 );
 
 /// Appends those lines that are not there. Each statement stands alone: half of them written, and all written again, comes to

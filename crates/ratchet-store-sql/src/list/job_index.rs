@@ -204,7 +204,9 @@ impl Entries {
             (Dialect::Sqlite, _) => {
                 ids(&name.map_or_else(|| table.to_owned(), |name| format!("{table} INDEXED BY {name}")))
             }
-            (Dialect::Mysql | Dialect::Mariadb, _) => ids(&format!("{table} FORCE INDEX ({})", name.unwrap_or("PRIMARY"))),
+            (Dialect::Mysql | Dialect::Mariadb, _) => {
+                ids(&format!("{table} FORCE INDEX ({})", name.unwrap_or("PRIMARY")))
+            }
         }
     }
 }

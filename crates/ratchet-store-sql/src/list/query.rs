@@ -55,16 +55,9 @@ fn count_of(row: &Row) -> Result<(JobState, u64), StoreError> {
     Ok((fields.state("state")?, fields.number("jobs")?))
 }
 
-macro_rules! attempt_columns {
-    () => {
-        "job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class, \
-         error_message"
-    };
-}
-
 const ATTEMPTS: Stmt = Stmt::shared(
     "reading the attempts of a job",
-    concat!("SELECT ", attempt_columns!(), " FROM scheduler_job_execution WHERE job_id = ? ORDER BY version"),
+    "SELECT /*columns:attempt.plain,attempt.error*/ FROM scheduler_job_execution WHERE job_id = ? ORDER BY version",
 );
 
 /// The attempts of a job, the first first.
@@ -74,11 +67,8 @@ pub(crate) async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<Attem
 
 const LAST_ATTEMPTS: Stmt = Stmt::shared(
     "reading the last attempts of a job",
-    concat!(
-        "SELECT ",
-        attempt_columns!(),
-        " FROM scheduler_job_execution WHERE job_id = ? AND version < ? ORDER BY version DESC LIMIT ?"
-    ),
+    "SELECT /*columns:attempt.plain,attempt.error*/ FROM scheduler_job_execution WHERE job_id = ? AND version < ? \
+     ORDER BY version DESC LIMIT ?",
 );
 
 const COUNT_ATTEMPTS: Stmt = Stmt::shared(

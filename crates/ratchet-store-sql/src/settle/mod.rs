@@ -377,8 +377,8 @@ const GO_BACK: Stmt = Stmt::shared(
 
 const RECORD_ATTEMPTS: Stmt = Stmt::shared(
     "recording attempts",
-    "INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, \
-     queue_wait_us, error_class, error_message) /*rows:id int int id text time time int int text text*/",
+    "INSERT INTO scheduler_job_execution (/*columns:attempt.plain,attempt.error*/) \
+     /*rows:@attempt.plain @attempt.error*/",
 );
 
 /// Keeps the records of attempts.

@@ -159,9 +159,8 @@ const SUCCEED: Stmt = Stmt::only_postgres(
      RETURNING j.job_id, CASE WHEN gone.flow & 16 <> 0 THEN j.depends_on END AS batch_id, gone.duration_us), \
      freed AS (DELETE FROM scheduler_business_key_reservation r USING gone \
      WHERE r.business_key = gone.business_key AND r.owner_job_id = gone.job_id), \
-     recorded AS (INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, \
-     duration_us, queue_wait_us) SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, \
-     queue_wait_us FROM gone), \
+     recorded AS (INSERT INTO scheduler_job_execution (/*columns:attempt.plain*/) \
+     SELECT /*columns:attempt.plain*/ FROM gone), \
      tally AS (SELECT batch_id, count(*) AS items, sum(duration_us)::bigint AS duration_us FROM ended, how \
      WHERE batch_id IS NOT NULL AND how.counts GROUP BY batch_id), \
      locked AS MATERIALIZED (SELECT b.batch_id, tally.items, tally.duration_us FROM scheduler_batch b JOIN tally \

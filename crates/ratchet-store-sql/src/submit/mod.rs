@@ -264,17 +264,13 @@ pub(crate) async fn take_business_keys(
 // Most jobs use none of the optional columns: half the values to bind.
 const INSERT_PLAIN_JOBS: Stmt = Stmt::shared(
     "storing plain jobs",
-    "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
-     backoff_param_us, created_at) /*rows:id text text text int json int text int time*/ /*or_nothing*/",
+    "INSERT INTO scheduler_job (/*columns:job.plain*/, created_at) /*rows:@job.plain time*/ /*or_nothing*/",
 );
 
 const INSERT_JOBS: Stmt = Stmt::shared(
     "storing jobs",
-    "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
-     backoff_param_us, created_at, params, tags, timeout_us, resource_name, caller_principal, idempotency_key, \
-     business_key, on_success, on_failure, origin, depends_on, workflow_id, step_name, flow, release_delay_us) \
-     /*rows:id text text text int json int text int time json json int text text text text json json json id id text int int*/ \
-     /*or_nothing*/",
+    "INSERT INTO scheduler_job (/*columns:job.plain*/, created_at, /*columns:job.optional,job.ties*/) \
+     /*rows:@job.plain time @job.optional @job.ties*/ /*or_nothing*/",
 );
 
 /// A job as its cold row holds it.
@@ -357,14 +353,14 @@ impl<'a> ColdRow<'a> {
 
 const INSERT_QUEUE: Stmt = Stmt::shared(
     "queueing jobs",
-    "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, updated_at) \
-     /*rows:id text text text int time text time*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, updated_at) \
+     /*rows:@queue.plain text time*/",
 );
 
 const INSERT_TIED_QUEUE: Stmt = Stmt::shared(
     "queueing jobs with ties or resources",
-    "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, business_key, updated_at, \
-     flow, waits_for, resource) /*rows:id text text text int time text time int int text*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, updated_at, flow, waits_for, resource) \
+     /*rows:@queue.plain text time int int text*/",
 );
 
 // Elsewhere an index finds them.

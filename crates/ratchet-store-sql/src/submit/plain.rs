@@ -78,15 +78,11 @@ fn due(row: FirstRow) -> [Value; 2] {
 const SUBMIT_PLAIN: Stmt = Stmt::only_postgres(
     "storing plain jobs at once",
     "WITH t AS MATERIALIZED (SELECT /*now*/ AS now), \
-     v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::jsonb[], \
-     ?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::timestamptz[], ?::bigint[]) \
-     AS v (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, backoff_param_us, status, \
-     scheduled_time, delay_us)), \
-     stored AS (INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, \
-     backoff_policy, backoff_param_us, created_at) \
-     SELECT v.job_id, v.kind, v.queue, v.job_type, v.priority, v.payload, v.max_retries, v.backoff_policy, \
-     v.backoff_param_us, t.now FROM v, t) \
-     INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) \
+     v (/*columns:job.plain*/, status, scheduled_time, delay_us) \
+     AS MATERIALIZED (/*rows:@job.plain text time int*/), \
+     stored AS (INSERT INTO scheduler_job (/*columns:job.plain*/, created_at) \
+     SELECT /*columns:job.plain v.*/, t.now FROM v, t) \
+     INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, updated_at) \
      SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
      COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now \
      FROM v, t",
@@ -128,15 +124,11 @@ const EXTEND_PLAIN: Stmt = Stmt::only_postgres(
     "WITH t AS MATERIALIZED (SELECT /*now*/ AS now), \
      grown AS (UPDATE scheduler_batch SET total_items = total_items + ? WHERE batch_id = ? AND sealed = FALSE \
      AND completed_at IS NULL RETURNING batch_id), \
-     v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::jsonb[], \
-     ?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::timestamptz[], ?::bigint[], ?::uuid[], ?::bigint[]) \
-     AS v (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, backoff_param_us, status, \
-     scheduled_time, delay_us, depends_on, flow)), \
-     stored AS (INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, \
-     backoff_policy, backoff_param_us, created_at, depends_on, flow) \
-     SELECT v.job_id, v.kind, v.queue, v.job_type, v.priority, v.payload, v.max_retries, v.backoff_policy, \
-     v.backoff_param_us, t.now, v.depends_on, v.flow FROM v, t, grown), \
-     queued AS (INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at, flow) \
+     v (/*columns:job.plain*/, status, scheduled_time, delay_us, depends_on, flow) \
+     AS MATERIALIZED (/*rows:@job.plain text time int id int*/), \
+     stored AS (INSERT INTO scheduler_job (/*columns:job.plain*/, created_at, depends_on, flow) \
+     SELECT /*columns:job.plain v.*/, t.now, v.depends_on, v.flow FROM v, t, grown), \
+     queued AS (INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, updated_at, flow) \
      SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
      COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now, v.flow FROM v, t, grown) \
      SELECT batch_id FROM grown",
@@ -175,13 +167,13 @@ const READ_CLOCK: Stmt = Stmt::only_mysql("reading the clock for a submit", "SET
 
 const STORE_PLAIN: Stmt = Stmt::only_mysql(
     "storing plain jobs as text",
-    "INSERT INTO scheduler_job (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy, \
-     backoff_param_us, created_at) VALUES /*each*/(?, ?, ?, ?, ?, ?, ?, ?, ?, @ratchet_now)/*end*/",
+    "INSERT INTO scheduler_job (/*columns:job.plain*/, created_at) \
+     VALUES /*each*/(/*values:job.plain*/, @ratchet_now)/*end*/",
 );
 
 const QUEUE_PLAIN: Stmt = Stmt::only_mysql(
     "queueing plain jobs as text",
-    "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) \
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, updated_at) \
      VALUES /*each*/(?, ?, ?, ?, ?, COALESCE(?, @ratchet_now + INTERVAL ? MICROSECOND), @ratchet_now)/*end*/",
 );
 

@@ -1,8 +1,8 @@
 //! The columns that several statements share, each listed once, in the order in which they are bound and read.
 //!
 //! Texts name a group with a token: `/*columns:job.plain*/` lists its columns, `/*columns:job.plain j.*/` those of the row `j`,
-//! `/*columns:job.plain j.as*/` gives them their own names in an answer, `/*set:signal*/` assigns a placeholder to each and `/*clear:signal*/` NULL.
-//! In `/*rows:…*/` a group is `@job.plain`.
+//! `/*columns:job.plain j.as*/` gives them their own names in an answer, `/*values:job.plain*/` is a placeholder for each,
+//! `/*set:signal*/` assigns one to each and `/*clear:signal*/` NULL. In `/*rows:…*/` a group is `@job.plain`.
 
 /// A column, and the kind of its values as `/*rows:…*/` spells it.
 type Column = (&'static str, &'static str);
@@ -44,7 +44,7 @@ const GROUPS: &[(&str, &[Column])] = &[
     ),
     // What a live job has in the hot row, and an ended one here.
     ("job.ties", &[("flow", "int"), ("release_delay_us", "int")]),
-    // What became of a job. Written by the settlement that ends it.
+    // What the settlement that ends a job writes. A live job has the same in its hot row.
     (
         "job.end",
         &[
@@ -54,11 +54,12 @@ const GROUPS: &[(&str, &[Column])] = &[
             ("crash_count", "int"),
             ("scheduled_time", "time"),
             ("terminal_error", "text"),
-            ("terminated_at", "time"),
-            ("job_result", "json"),
-            ("canceled_because", "id"),
-            ("superseded_by", "id"),
         ],
+    ),
+    // What only an ended job has.
+    (
+        "job.outcome",
+        &[("terminated_at", "time"), ("job_result", "json"), ("canceled_because", "id"), ("superseded_by", "id")],
     ),
     (
         "job.timing",
@@ -112,6 +113,48 @@ const GROUPS: &[(&str, &[Column])] = &[
         ],
     ),
     ("attempt.error", &[("error_class", "text"), ("error_message", "text")]),
+    // The number of a batch's children, and how they ended.
+    (
+        "batch.counts",
+        &[
+            ("total_items", "int"),
+            ("completed_items", "int"),
+            ("failed_items", "int"),
+            ("canceled_items", "int"),
+            ("child_execution_us", "int"),
+            ("sealed", "bool"),
+        ],
+    ),
+    (
+        "edge",
+        &[
+            ("parent_job_id", "id"),
+            ("child_job_id", "id"),
+            ("workflow_id", "id"),
+            ("condition_type", "text"),
+            ("condition_expression", "json"),
+            ("description", "text"),
+            ("condition_priority", "int"),
+            ("definition_order", "int"),
+            ("exclusive", "bool"),
+            ("status", "text"),
+        ],
+    ),
+    // Lines of a job's log that share a row.
+    (
+        "log",
+        &[
+            ("job_id", "id"),
+            ("version", "int"),
+            ("seq", "int"),
+            ("seq_last", "int"),
+            ("attempt", "int"),
+            ("level", "int"),
+            ("node_id", "id"),
+            ("logged_at", "time"),
+            ("content", "text"),
+        ],
+    ),
     ("wait", &[("job_id", "id"), ("signal_key", "text"), ("signal_timeout_us", "int"), ("expires_at", "time")]),
     // A signal that has come, for a job or to be taken.
     (
@@ -176,6 +219,12 @@ pub(super) fn listed(argument: &str) -> String {
 /// Returns what `/*set:…*/` and `/*clear:…*/` become: `value` assigned to each column.
 pub(super) fn assigned(groups: &str, value: &str) -> String {
     let columns = groups.split(',').flat_map(group).map(|(column, _)| format!("{column} = {value}"));
+    columns.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what `/*values:…*/` becomes: a placeholder for each column.
+pub(super) fn placeholders(groups: &str) -> String {
+    let columns = groups.split(',').flat_map(group).map(|_| "?");
     columns.collect::<Vec<_>>().join(", ")
 }
 

@@ -14,6 +14,7 @@ use crate::waist::value::Value;
 
 /// A statement as it is written: one text for all databases, or another one where a database must differ.
 ///
+/// A word that begins with `scheduler_` is a table, and gets the qualifier of the schema in front.
 /// Placeholders are `?` and never reused. Everything that differs is a token, written as a comment so that the text
 /// stays SQL that can be read:
 ///
@@ -28,8 +29,8 @@ use crate::waist::value::Value;
 /// | `/*by_id*/` | after a table: its rows are found by their primary key, whatever statistics say |
 /// | `/*or_nothing*/` | the clause that lets an insert pass over taken keys |
 /// | `/*columns:job.plain*/` | the columns of a group of [`columns`](super::columns), as its argument says |
+/// | `/*values:job.plain*/` | a placeholder for each of these columns |
 /// | `/*set:signal*/`, `/*clear:signal*/` | the same with a value, or NULL, assigned to each |
-/// | `/*schema*/` | before a table: the qualifier of its schema, which is empty so far |
 /// | `/*any*/` | `IN (…)` or `= ANY (…)`: is one of a list of keys |
 /// | `/*rows:id int*/` | the rows of a list, here of an id and a number each, as a table |
 /// | `/*each*/ … /*end*/` | the part between, repeated with commas |
@@ -115,6 +116,8 @@ impl Stmt {
 #[derive(Debug)]
 pub struct Texts {
     dialect: Dialect,
+    /// What stands before each table: nothing, or a schema and a dot.
+    qualifier: String,
     /// The dialect of the server, once it is known.
     identified: OnceLock<Dialect>,
     offset_us: AtomicI64,
@@ -125,8 +128,14 @@ pub struct Texts {
 impl Texts {
     /// Statements for one database.
     pub fn new(dialect: Dialect) -> Self {
+        Self::qualified(dialect, "")
+    }
+
+    /// Statements for one database, whose tables have a qualifier: a schema and a dot.
+    pub fn qualified(dialect: Dialect, qualifier: &str) -> Self {
         Self {
             dialect,
+            qualifier: qualifier.to_owned(),
             identified: OnceLock::new(),
             offset_us: AtomicI64::new(0),
             rendered: RwLock::default(),
@@ -179,8 +188,8 @@ impl Texts {
             return text.clone();
         }
         let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
-        let text: Arc<str> =
-            render(stmt.text(self.dialect()), self.dialect(), self.offset_us.load(Ordering::SeqCst), count).into();
+        let text = render(stmt.text(self.dialect()), self.dialect(), self.offset_us.load(Ordering::SeqCst), count);
+        let text: Arc<str> = qualify(text, &self.qualifier).into();
         rendered.insert(key, text.clone());
         text
     }
@@ -189,6 +198,29 @@ impl Texts {
 fn render(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
     let filled = fill(text, dialect, offset_us, count);
     if dialect.numbers_placeholders() { numbered(&filled) } else { filled }
+}
+
+/// The beginnings of the names of our tables. No other name begins with one of them.
+const TABLES: [&str; 2] = ["scheduler_", "ratchet_schema_"];
+
+/// Writes a qualifier before every table.
+fn qualify(text: String, qualifier: &str) -> String {
+    if qualifier.is_empty() {
+        return text;
+    }
+    let is_part = |before: char| before.is_ascii_alphanumeric() || before == '_' || before == '@';
+    let tables = TABLES.iter().flat_map(|table| text.match_indices(table).map(|(at, _)| at));
+    let mut begins: Vec<usize> = tables.filter(|at| !text[..*at].ends_with(is_part)).collect();
+    begins.sort_unstable();
+    let mut out = String::with_capacity(text.len() + begins.len() * qualifier.len());
+    let mut done = 0;
+    for at in begins {
+        out.push_str(&text[done..at]);
+        out.push_str(qualifier);
+        done = at;
+    }
+    out.push_str(&text[done..]);
+    out
 }
 
 /// Fills the tokens in.
@@ -208,7 +240,7 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
             "no" => out.push_str(dialect.truth(false)),
             "for_update" if dialect.locks_rows() => out.push_str("FOR UPDATE"),
             "skip_locked" if dialect.locks_rows() => out.push_str("FOR UPDATE SKIP LOCKED"),
-            "for_update" | "skip_locked" | "schema" => {}
+            "for_update" | "skip_locked" => {}
             "by_id" => out.push_str(dialect.by_id()),
             "or_nothing" => out.push_str(dialect.or_nothing()),
             "any" if dialect.has_arrays() => out.push_str("= ANY (?)"),
@@ -216,6 +248,7 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
                 let _ = write!(out, "IN ({})", repeated("?", ", ", count));
             }
             "columns" => out.push_str(&columns::listed(argument)),
+            "values" => out.push_str(&columns::placeholders(argument)),
             "set" => out.push_str(&columns::assigned(argument, "?")),
             "clear" => out.push_str(&columns::assigned(argument, "NULL")),
             "rows" => {
@@ -283,6 +316,19 @@ fn next_token(text: &str) -> Option<(&str, &str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_table_gets_the_qualifier() {
+        let check = |text: &str, expected: &str| assert_eq!(qualify(text.to_owned(), "app."), expected);
+        check("SELECT a FROM scheduler_job", "SELECT a FROM app.scheduler_job");
+        check(
+            "UPDATE scheduler_lock SET a = scheduler_lock.b",
+            "UPDATE app.scheduler_lock SET a = app.scheduler_lock.b",
+        );
+        check("(scheduler_job),scheduler_node", "(app.scheduler_job),app.scheduler_node");
+        check("SELECT version FROM ratchet_schema_version", "SELECT version FROM app.ratchet_schema_version");
+        check("SELECT idx_scheduler_job, @scheduler_now", "SELECT idx_scheduler_job, @scheduler_now");
+    }
 
     #[test]
     fn tokens_become_what_the_table_says() {

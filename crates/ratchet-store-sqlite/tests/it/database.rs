@@ -31,6 +31,10 @@ impl SqlDatabase for TestDatabase {
         self.store.clone()
     }
 
+    fn schema(&self) -> &str {
+        "main"
+    }
+
     async fn connect(&self) -> SqliteConnection {
         connect(self.dir.path()).await
     }
