@@ -1,4 +1,4 @@
-//! Code in the pages, built as a reader would: in a new crate outside the workspace.
+//! Code in the pages, and examples that are crates of their own, built as a reader would: in a new crate outside the workspace.
 
 use std::fs;
 use std::path::Path;
@@ -12,16 +12,33 @@ use crate::workspace::{self, Workspace};
 pub(crate) fn run_snippet(workspace: &Workspace) -> Result<()> {
     let readme = fs::read_to_string(workspace.root.join("README.md")).context("cannot read README.md")?;
     let program = snippet(&readme).context("README.md has no ```rust block with a `fn main`")?;
-    let reader = new_crate(workspace, &readme).context("README.md")?;
+    let reader = reader_of_page(workspace, &readme).context("README.md")?;
     fs::write(reader.path().join("src/main.rs"), program)?;
     cargo(workspace, &reader, "run")
+}
+
+/// Builds and runs every example that is a crate of its own: a folder in `examples/`.
+pub(crate) fn run_example_crates(workspace: &Workspace) -> Result<()> {
+    for entry in fs::read_dir(workspace.root.join("examples")).context("cannot list examples/")? {
+        let example = entry?.path();
+        if !example.is_dir() {
+            continue;
+        }
+        let name = example.display().to_string();
+        let manifest = fs::read_to_string(example.join("Cargo.toml")).with_context(|| name.clone())?;
+        let at = manifest.find("[dependencies]").with_context(|| format!("{name} has no [dependencies]"))?;
+        let reader = new_crate(workspace, &manifest[at..]).with_context(|| name.clone())?;
+        fs::copy(example.join("src/main.rs"), reader.path().join("src/main.rs")).with_context(|| name.clone())?;
+        cargo(workspace, &reader, "run").context(name)?;
+    }
+    Ok(())
 }
 
 /// Checks every complete program of the guide, with the dependencies that its first page lists.
 pub(crate) fn check_guide(workspace: &Workspace) -> Result<()> {
     let guide = workspace.root.join("docs/guide");
     let first_page = fs::read_to_string(guide.join("getting-started.md"))?;
-    let reader = new_crate(workspace, &first_page).context("docs/guide/getting-started.md")?;
+    let reader = reader_of_page(workspace, &first_page).context("docs/guide/getting-started.md")?;
     fs::create_dir(reader.path().join("src/bin"))?;
     for page in fs::read_dir(guide)? {
         let path = page?.path();
@@ -34,12 +51,17 @@ pub(crate) fn check_guide(workspace: &Workspace) -> Result<()> {
     cargo(workspace, &reader, "check")
 }
 
-/// A crate in a folder of its own, with the dependencies of a page's first ```toml block.
-fn new_crate(workspace: &Workspace, page: &str) -> Result<TempDir> {
+/// Makes a crate with the dependencies of a page's first ```toml block.
+fn reader_of_page(workspace: &Workspace, page: &str) -> Result<TempDir> {
     let dependencies = blocks(page, "toml").next().context("there is no ```toml block with dependencies")?;
+    new_crate(workspace, &dependencies)
+}
+
+/// Makes a crate in a folder of its own.
+fn new_crate(workspace: &Workspace, dependencies: &str) -> Result<TempDir> {
     let folder = tempfile::tempdir()?;
     fs::create_dir(folder.path().join("src"))?;
-    fs::write(folder.path().join("Cargo.toml"), manifest(workspace, &dependencies)?)?;
+    fs::write(folder.path().join("Cargo.toml"), manifest(workspace, dependencies)?)?;
     // The same versions and, in the same target directory, mostly the same builds as the workspace's.
     fs::copy(workspace.root.join("Cargo.lock"), folder.path().join("Cargo.lock"))?;
     Ok(folder)

@@ -22,7 +22,10 @@ pub(crate) fn run(mut workspace: Workspace, only: Vec<String>, allow_missing: bo
     steps.step("tests", || cargo(&["test", "--workspace", "--no-fail-fast"]).map(done));
     steps.step("stores", || stores::covered(workspace));
     steps.step("examples", || examples::run(workspace).map(done));
-    steps.step("readme", || pages::run_snippet(workspace).map(done));
+    steps.step("readme", || {
+        pages::run_snippet(workspace)?;
+        pages::run_example_crates(workspace).map(done)
+    });
     steps.step("guide", || pages::check_guide(workspace).map(done));
     steps.step("docs", || {
         let mut doc = workspace.cargo();
