@@ -1,4 +1,4 @@
-//! A waiting job can be cancelled, and a running one too: its handler is told, on whatever node it runs.
+//! A waiting job can be canceled, and a running one too: its handler is told, on whatever node it runs.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ async fn transcode(ctx: &JobContext, film: String) {
     println!("transcoding {film}");
     for minute in 0..90 {
         tokio::select! {
-            () = ctx.cancelled() => {
+            () = ctx.canceled() => {
                 println!("told to stop at minute {minute}; cleaning up");
                 return;
             }

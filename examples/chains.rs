@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("  {:<16} {:<10} {}", step.kind.as_str(), step.state, step.error.as_deref().unwrap_or(""));
     }
 
-    // The same printer, now open: the retry of the step that failed brings back what it had cancelled.
+    // The same printer, now open: the retry of the step that failed brings back what it had canceled.
     ratchet.shutdown().await;
     let store = SqliteStore::open("jobs.db").await?;
     let printer = Printer { open: AtomicBool::new(true) };

@@ -1,4 +1,4 @@
-//! What a node does, as figures: for Prometheus, or for a collector of one's own.
+//! What a node does, as metrics: for Prometheus, or for a collector of one's own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use ratchet::prelude::*;
-use ratchet::{OverlapPolicy, RecurringFilter};
+use ratchet::{OverlapPolicy, ScheduleFilter};
 
 /// Declared here: every node makes sure that the schedule is there, and it fires once for each second, however many there are.
 #[job(kind = "clock.tick", every = "1s", overlap = "skip")]
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .create()
         .await?;
 
-    for schedule in ratchet.schedules(&RecurringFilter::default(), None, 10).await?.items {
+    for schedule in ratchet.schedules(&ScheduleFilter::default(), None, 10).await?.items {
         let next: Vec<String> = schedule.next_fires(2).iter().map(ToString::to_string).collect();
         println!("{:<16} next {}", schedule.spec.kind.as_str(), next.join(", "));
     }

@@ -60,11 +60,11 @@ async fn growing(site: &dyn Site, sizes: &Sizes, kinds: usize, names: &[&'static
             ensure!(taken.len() == CLAIM, "the bare claim took {} of {CLAIM}", taken.len());
             raw.put_back(&taken).await?;
             let begun = Instant::now();
-            let turn = store.turn(&[], Some(&request)).await?;
+            let turn = store.settle_and_claim(&[], Some(&request)).await?;
             let took = begun.elapsed();
             ensure!(turn.claimed.len() == CLAIM, "the claim took {} of {CLAIM}", turn.claimed.len());
             let back: Vec<Settlement> = turn.claimed.iter().map(|claim| put_back(claim.fence)).collect();
-            store.turn(&back, None).await?;
+            store.settle_and_claim(&back, None).await?;
             if n >= WARM_CLAIMS {
                 product_us.push(micros(took));
                 raw_us.push(micros(raw_took));

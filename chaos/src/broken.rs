@@ -81,7 +81,11 @@ impl StoreDecorator for Dropping {
         &*self.inner
     }
 
-    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+    async fn settle_and_claim(
+        &self,
+        settlements: &[Settlement],
+        claim: Option<&ClaimRequest>,
+    ) -> Result<Turn, StoreError> {
         let (mut kept, mut dropped) = (Vec::new(), Vec::new());
         for settlement in settlements {
             let drops = self.drops(settlement).await?;
@@ -90,7 +94,7 @@ impl StoreDecorator for Dropping {
                 kept.push(settlement.clone());
             }
         }
-        let mut turn = self.inner().turn(&kept, claim).await?;
+        let mut turn = self.inner().settle_and_claim(&kept, claim).await?;
         let mut settled = turn.settled.into_iter();
         let answer = |dropped: bool| if dropped { Some(Settled::Applied) } else { settled.next() };
         turn.settled = dropped.into_iter().filter_map(answer).collect();

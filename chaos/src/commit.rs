@@ -1,4 +1,4 @@
-//! Recognises a COMMIT, and the answer to it, in the bytes of a connection.
+//! Recognizes a COMMIT, and the answer to it, in the bytes of a connection.
 
 use anyhow::{Result, ensure};
 use tokio::io::AsyncReadExt;

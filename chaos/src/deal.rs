@@ -24,7 +24,7 @@ pub enum Work {
     Sleep(u64),
     /// The same, but its first attempt fails.
     FailFirst(u64),
-    /// Takes so many milliseconds unless it is cancelled before.
+    /// Takes so many milliseconds unless it is canceled before.
     Endure(u64),
     /// Aborts its process after so many milliseconds.
     Abort(u64),
@@ -65,7 +65,7 @@ impl Job for Deal {
                 }
             }
             Work::Endure(ms) => tokio::select! {
-                () = ctx.cancelled() => {
+                () = ctx.canceled() => {
                     record.add(Deed::Ended(run));
                     return Err(Failure::new("told to end"));
                 }

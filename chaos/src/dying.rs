@@ -61,8 +61,12 @@ impl StoreDecorator for DyingStore {
         self.survive(answer.await, |_| counts)
     }
 
-    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
-        let turn = self.inner().turn(settlements, claim).await;
+    async fn settle_and_claim(
+        &self,
+        settlements: &[Settlement],
+        claim: Option<&ClaimRequest>,
+    ) -> Result<Turn, StoreError> {
+        let turn = self.inner().settle_and_claim(settlements, claim).await;
         self.survive(turn, |turn| !settlements.is_empty() || !turn.claimed.is_empty())
     }
 

@@ -13,11 +13,11 @@ use tracing_subscriber::{EnvFilter, fmt};
 use crate::record::{Deed, Record};
 
 /// A node that was not heard for two thirds of its grace stops its jobs.
-pub const FENCED: &str = "no heartbeat for two thirds of the grace: running work is cancelled";
+pub const FENCED: &str = "no heartbeat for two thirds of the grace: running work is canceled";
 /// Others declared it dead.
 pub const DECLARED_DEAD: &str = "this node was declared dead; it goes on as a new incarnation";
 /// Its result changed no row.
-pub const TOO_LATE: &str = "a result came too late: the job was cancelled or given to another node";
+pub const TOO_LATE: &str = "a result came too late: the job was canceled or given to another node";
 /// It claimed jobs of which it never heard.
 pub const LOST_CLAIM: &str = "the reply to a claim was lost; its jobs were handed back";
 /// The database rolled a transaction back to resolve a deadlock, and it was tried again.

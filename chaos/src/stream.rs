@@ -12,7 +12,7 @@ use crate::history::{Answer, Sighting, Submission};
 
 /// A submit that takes longer counts as unanswered.
 const ANSWER_LIMIT: Duration = Duration::from_secs(6);
-/// How long a job that is to be cancelled would take.
+/// How long a job that is to be canceled would take.
 const ENDURE_MS: u64 = 3_000;
 
 /// What the stream has to tell.
@@ -71,7 +71,7 @@ pub async fn submit(client: Client, log: Log, per_second: u64, seed: u64, mut st
             0..55 => drop(under_way.spawn(one.short())),
             55..70 => drop(under_way.spawn(one.long())),
             70..80 => drop(under_way.spawn(one.failing())),
-            80..86 => drop(under_way.spawn(one.cancelled())),
+            80..86 => drop(under_way.spawn(one.canceled())),
             86..93 => drop(under_way.spawn(one.twice_with_an_idempotency_key())),
             _ => {
                 // The second of them is a job of its own.
@@ -121,11 +121,11 @@ impl One {
         self.submit(self.serial, self.job(self.serial, work)).await;
     }
 
-    async fn cancelled(mut self) {
+    async fn canceled(mut self) {
         let job = self.job(self.serial, Work::Endure(ENDURE_MS));
         let Answer::Accepted(id) = self.submit(self.serial, job).await else { return };
         tokio::time::sleep(Duration::from_millis(self.random.u64(50..=800))).await;
-        // If the reply is lost, it may be cancelled or not.
+        // If the reply is lost, it may be canceled or not.
         if let Ok(Ok(true)) = tokio::time::timeout(ANSWER_LIMIT, self.client.cancel(id)).await {
             self.log.saw(Sighting { job: id, state: JobState::Canceled, version: None });
         }

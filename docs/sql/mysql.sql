@@ -390,7 +390,7 @@ UPDATE scheduler_batch
 SET completed_at = COALESCE(completed_at, UTC_TIMESTAMP(6))
 WHERE batch_id IN (?, ?);
 
--- flow::batches: noting that batches were cancelled
+-- flow::batches: noting that batches were canceled
 UPDATE scheduler_batch
 SET completed_at = COALESCE(completed_at, UTC_TIMESTAMP(6)), canceling = 1
 WHERE batch_id IN (?, ?);
@@ -399,14 +399,14 @@ WHERE batch_id IN (?, ?);
 DELETE FROM scheduler_batch
 WHERE batch_id = ?;
 
--- flow::cancel_children: looking for batches that are being cancelled
+-- flow::cancel_children: looking for batches that are being canceled
 SELECT batch_id
 FROM scheduler_batch
 WHERE canceling = 1
 ORDER BY batch_id
 LIMIT ?;
 
--- flow::cancel_children: looking whether a batch is being cancelled
+-- flow::cancel_children: looking whether a batch is being canceled
 SELECT batch_id
 FROM scheduler_batch
 WHERE batch_id = ? AND canceling = 1;
@@ -425,7 +425,7 @@ FROM scheduler_job_queue FORCE INDEX (PRIMARY)
 WHERE job_id IN (?, ?)
 ORDER BY job_id FOR UPDATE;
 
--- flow::cancel_children: noting that a batch is cancelled with its children
+-- flow::cancel_children: noting that a batch is canceled with its children
 UPDATE scheduler_batch
 SET canceling = 0
 WHERE batch_id = ?;
@@ -539,14 +539,14 @@ SET q.status = 'PENDING', q.version = q.version + 1, q.waits_for = 0, q.flow = v
     q.scheduled_time > (UTC_TIMESTAMP(6) + INTERVAL v.delay_us MICROSECOND) THEN q.scheduled_time ELSE (UTC_TIMESTAMP(6)
     + INTERVAL v.delay_us MICROSECOND) END, q.updated_at = UTC_TIMESTAMP(6);
 
--- flow::follow: marking why jobs were cancelled
+-- flow::follow: marking why jobs were canceled
 UPDATE (
     SELECT CAST(? AS BINARY(16)) AS job_id, CAST(? AS BINARY(16)) AS because
     UNION ALL SELECT CAST(? AS BINARY(16)) AS job_id, CAST(? AS BINARY(16)) AS because) v
 STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id
 SET j.canceled_because = v.because;
 
--- flow::revive: letting cancelled jobs wait again
+-- flow::revive: letting canceled jobs wait again
 UPDATE scheduler_job FORCE INDEX (PRIMARY)
 SET terminal_status = NULL, terminal_error = NULL, scheduled_time = NULL, terminated_at = NULL, canceled_because = NULL
 WHERE job_id IN (?, ?);
@@ -950,7 +950,7 @@ FROM scheduler_job_queue FORCE INDEX (PRIMARY)
 WHERE job_id IN (?, ?)
 ORDER BY job_id FOR UPDATE;
 
--- schedule::fire: locking the last jobs of schedules that were cancelled
+-- schedule::fire: locking the last jobs of schedules that were canceled
 SELECT job_id
 FROM scheduler_job FORCE INDEX (PRIMARY)
 WHERE job_id IN (?, ?) AND terminal_status = 'CANCELED' AND workflow_id IS NOT NULL

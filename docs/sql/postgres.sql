@@ -502,7 +502,7 @@ UPDATE scheduler_batch
 SET completed_at = COALESCE(completed_at, clock_timestamp())
 WHERE batch_id = ANY ($1);
 
--- flow::batches: noting that batches were cancelled
+-- flow::batches: noting that batches were canceled
 UPDATE scheduler_batch
 SET completed_at = COALESCE(completed_at, clock_timestamp()), canceling = TRUE
 WHERE batch_id = ANY ($1);
@@ -511,14 +511,14 @@ WHERE batch_id = ANY ($1);
 DELETE FROM scheduler_batch
 WHERE batch_id = $1;
 
--- flow::cancel_children: looking for batches that are being cancelled
+-- flow::cancel_children: looking for batches that are being canceled
 SELECT batch_id
 FROM scheduler_batch
 WHERE canceling = TRUE
 ORDER BY batch_id
 LIMIT $1;
 
--- flow::cancel_children: looking whether a batch is being cancelled
+-- flow::cancel_children: looking whether a batch is being canceled
 SELECT batch_id
 FROM scheduler_batch
 WHERE batch_id = $1 AND canceling = TRUE;
@@ -537,7 +537,7 @@ FROM scheduler_job_queue
 WHERE job_id = ANY ($1)
 ORDER BY job_id FOR UPDATE;
 
--- flow::cancel_children: noting that a batch is cancelled with its children
+-- flow::cancel_children: noting that a batch is canceled with its children
 UPDATE scheduler_batch
 SET canceling = FALSE
 WHERE batch_id = $1;
@@ -642,14 +642,14 @@ SET status = 'PENDING', version = version + 1, waits_for = 0, flow = v.flow, sch
     (clock_timestamp() + v.delay_us * INTERVAL '1 microsecond') THEN scheduled_time ELSE (clock_timestamp() + v.delay_us
     * INTERVAL '1 microsecond') END, updated_at = clock_timestamp() FROM v WHERE scheduler_job_queue.job_id = v.job_id;
 
--- flow::follow: marking why jobs were cancelled
+-- flow::follow: marking why jobs were canceled
 WITH v (job_id, because) AS (SELECT * FROM unnest($1::uuid[], $2::uuid[]))
 UPDATE scheduler_job
 SET canceled_because = v.because
 FROM v
 WHERE scheduler_job.job_id = v.job_id;
 
--- flow::revive: letting cancelled jobs wait again
+-- flow::revive: letting canceled jobs wait again
 UPDATE scheduler_job
 SET terminal_status = NULL, terminal_error = NULL, scheduled_time = NULL, terminated_at = NULL, canceled_because = NULL
 WHERE job_id = ANY ($1);
@@ -1052,7 +1052,7 @@ FROM scheduler_job_queue
 WHERE job_id = ANY ($1)
 ORDER BY job_id FOR UPDATE;
 
--- schedule::fire: locking the last jobs of schedules that were cancelled
+-- schedule::fire: locking the last jobs of schedules that were canceled
 SELECT job_id
 FROM scheduler_job
 WHERE job_id = ANY ($1) AND terminal_status = 'CANCELED' AND workflow_id IS NOT NULL

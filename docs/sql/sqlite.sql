@@ -373,7 +373,7 @@ UPDATE scheduler_batch
 SET completed_at = COALESCE(completed_at, (CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000))
 WHERE batch_id IN (?, ?);
 
--- flow::batches: noting that batches were cancelled
+-- flow::batches: noting that batches were canceled
 UPDATE scheduler_batch
 SET completed_at = COALESCE(completed_at, (CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)), canceling = 1
 WHERE batch_id IN (?, ?);
@@ -382,14 +382,14 @@ WHERE batch_id IN (?, ?);
 DELETE FROM scheduler_batch
 WHERE batch_id = ?;
 
--- flow::cancel_children: looking for batches that are being cancelled
+-- flow::cancel_children: looking for batches that are being canceled
 SELECT batch_id
 FROM scheduler_batch
 WHERE canceling = 1
 ORDER BY batch_id
 LIMIT ?;
 
--- flow::cancel_children: looking whether a batch is being cancelled
+-- flow::cancel_children: looking whether a batch is being canceled
 SELECT batch_id
 FROM scheduler_batch
 WHERE batch_id = ? AND canceling = 1;
@@ -408,7 +408,7 @@ FROM scheduler_job_queue
 WHERE job_id IN (?, ?)
 ORDER BY job_id;
 
--- flow::cancel_children: noting that a batch is cancelled with its children
+-- flow::cancel_children: noting that a batch is canceled with its children
 UPDATE scheduler_batch
 SET canceling = 0
 WHERE batch_id = ?;
@@ -511,14 +511,14 @@ SET status = 'PENDING', version = version + 1, waits_for = 0, flow = v.flow, sch
 FROM v
 WHERE scheduler_job_queue.job_id = v.job_id;
 
--- flow::follow: marking why jobs were cancelled
+-- flow::follow: marking why jobs were canceled
 WITH v (job_id, because) AS (VALUES (?, ?), (?, ?))
 UPDATE scheduler_job
 SET canceled_because = v.because
 FROM v
 WHERE scheduler_job.job_id = v.job_id;
 
--- flow::revive: letting cancelled jobs wait again
+-- flow::revive: letting canceled jobs wait again
 UPDATE scheduler_job
 SET terminal_status = NULL, terminal_error = NULL, scheduled_time = NULL, terminated_at = NULL, canceled_because = NULL
 WHERE job_id IN (?, ?);
@@ -911,7 +911,7 @@ FROM scheduler_job_queue
 WHERE job_id IN (?, ?)
 ORDER BY job_id;
 
--- schedule::fire: locking the last jobs of schedules that were cancelled
+-- schedule::fire: locking the last jobs of schedules that were canceled
 SELECT job_id
 FROM scheduler_job
 WHERE job_id IN (?, ?) AND terminal_status = 'CANCELED' AND workflow_id IS NOT NULL

@@ -23,7 +23,7 @@ const QUEUE: &str = "bench.queue-3";
 const TAG: &str = "bench.tag";
 /// Whom one job in thirteen was submitted for.
 const PRINCIPAL: &str = "ann";
-/// What one job in a hundred thousand has, as its kind, its tag, or whom it was submitted for; another one was cancelled.
+/// What one job in a hundred thousand has, as its kind, its tag, or whom it was submitted for; another one was canceled.
 const RARE: &str = "bench.rare";
 
 /// A kind that many jobs have.

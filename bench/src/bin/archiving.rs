@@ -110,7 +110,7 @@ async fn alone(store: &Arc<dyn Store>, args: &Args) -> Result<u64> {
 async fn beside(store: &Arc<dyn Store>, args: &Args, last: JobId) -> Result<u64> {
     // Not zero: that would delete them.
     let at_once = Retention { succeeded: Some(Duration::from_micros(1)), ..Retention::keep_everything() };
-    let node = builder(store, at_once).care(Duration::from_secs(1)).start().await?;
+    let node = builder(store, at_once).retention_interval(Duration::from_secs(1)).start().await?;
     let gone = Arc::new(AtomicBool::new(false));
     let (client, is_gone) = ((*node).clone(), gone.clone());
     let watch = tokio::spawn(async move {

@@ -80,7 +80,7 @@ async fn node(cluster: &Cluster, retention: Retention, archived: Arc<AtomicUsize
             archived.fetch_add(usize::try_from(count).unwrap(), Ordering::SeqCst);
         }
     };
-    builder.care(Duration::from_millis(10)).on_bulk_event(counted).start().await.unwrap()
+    builder.retention_interval(Duration::from_millis(10)).on_bulk_event(counted).start().await.unwrap()
 }
 
 /// Submits jobs at a steady rate for a window; says how long all but one in a hundred waited at most.

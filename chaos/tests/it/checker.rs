@@ -46,7 +46,7 @@ impl Made {
     }
 }
 
-/// Job 1 succeeds; 2 is on a node that is killed; 3 fails once; 4 is cancelled; 5 is on a node that is stopped; 6 is given
+/// Job 1 succeeds; 2 is on a node that is killed; 3 fails once; 4 is canceled; 5 is on a node that is stopped; 6 is given
 /// back by a node that is cut off.
 fn sound() -> Made {
     use AttemptStatus::{Canceled, Crashed, Deferred, Failed, Succeeded};

@@ -63,10 +63,10 @@ async fn a_cancel_reaches_a_handler_on_another_node_within_a_second(database: Da
     for _ in 0..5 {
         let id = cluster.client.enqueue(Work::Endure(1_000_000).unnumbered()).submit().await.unwrap().id();
         until("its begin", async || cluster.begun().iter().any(|(_, _, run)| run.job == id)).await;
-        let cancelled = now();
+        let canceled = now();
         assert!(cluster.client.cancel(id).await.unwrap());
         until("the handler's end", async || cluster.ended_at(id).is_some()).await;
-        slowest = slowest.max(cluster.ended_at(id).unwrap() - cancelled);
+        slowest = slowest.max(cluster.ended_at(id).unwrap() - canceled);
         assert_eq!(cluster.client.find(id).await.unwrap().unwrap().state, JobState::Canceled);
     }
     println!("{database:?}: the slowest of five cancels arrived after {} ms", slowest / 1_000);

@@ -74,7 +74,7 @@ impl Site {
     }
 
     /// How often one of these jobs was begun though its success was written: never, whoever dies. (One that was just
-    /// claimed may begin after it was cancelled.)
+    /// claimed may begin after it was canceled.)
     pub(crate) fn begun_after_success(&self, jobs: &[JobRecord]) -> usize {
         let ended = jobs.iter().filter(|job| job.state == JobState::Succeeded);
         let ends: HashMap<JobId, i64> =

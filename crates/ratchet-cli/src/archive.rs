@@ -16,7 +16,7 @@ use crate::times;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Move jobs to the archive that ended long ago
-    Run(Running),
+    Run(RunArgs),
     /// Delete jobs for good that were archived long ago
     Purge(Purge),
     /// Delete lines of jobs' logs for good that were written long ago
@@ -24,7 +24,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Args)]
-pub(crate) struct Running {
+pub(crate) struct RunArgs {
     /// Only jobs that ended longer ago than this, such as 90d
     #[arg(long, value_name = "DURATION", value_parser = times::parse)]
     older_than: Duration,
@@ -82,7 +82,7 @@ struct Purged {
 pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
     let client = session.client().await?;
     match command {
-        Command::Run(Running { older_than, state, dry_run }) => {
+        Command::Run(RunArgs { older_than, state, dry_run }) => {
             let all = || JobState::ALL.into_iter().filter(|state| state.is_terminal()).collect();
             let mut states: Vec<JobState> = if state.is_empty() { all() } else { state };
             states.sort_unstable();

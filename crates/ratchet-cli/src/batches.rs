@@ -47,7 +47,7 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
             let canceled = client.cancel_batch(which.id).await?;
             let answer = Canceled { id: which.id, canceled };
             session.output.show(&answer, |answer| {
-                format!("cancelled {} of {}", counted(answer.canceled, "child", "children"), answer.id)
+                format!("canceled {} of {}", counted(answer.canceled, "child", "children"), answer.id)
             })?;
             Ok(Exit::Done)
         }
@@ -118,7 +118,7 @@ async fn list(session: &Session, client: &Client, pages: &Pages) -> Result<Exit>
 fn standing(batch: &Batch) -> String {
     let state = batch.state.to_string();
     match (batch.canceling, batch.refusal()) {
-        (true, _) => format!("{state}, cancelling children"),
+        (true, _) => format!("{state}, canceling children"),
         (false, None) => format!("open, {} so far", counted(batch.counts.total, "child", "children")),
         (false, Some(_)) => state,
     }
@@ -144,7 +144,7 @@ fn page(shown: &Shown) -> String {
         ("progress", format!("{}  {} of {}", bar(progress, 40), progress.done, progress.total)),
         ("succeeded", progress.succeeded.to_string()),
         ("failed", progress.failed.to_string()),
-        ("cancelled", progress.canceled.to_string()),
+        ("canceled", progress.canceled.to_string()),
         ("rate", format!("{:.1} a second", progress.rate_per_second)),
         ("children ran", times::duration(batch.counts.child_execution)),
         ("began", batch.created_at.to_string()),

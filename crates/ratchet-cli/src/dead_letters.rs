@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::counts::counted;
 use crate::exit::Exit;
-use crate::jobs::Narrow;
+use crate::jobs::JobFilterArgs;
 use crate::output::table;
 use crate::paging::{Pages, more};
 use crate::session::Session;
@@ -23,18 +23,18 @@ use crate::times;
 pub(crate) enum Command {
     /// List dead letters with their errors, newest first
     List(Listing),
-    /// Put dead letters together by why they failed, the most frequent reason first
-    Groups(Narrow),
-    /// Give many dead letters a new life at once: all of them, or none
+    /// Group dead letters by error, most frequent first
+    Groups(JobFilterArgs),
+    /// Retry many dead letters in one transaction: all of them, or none
     Retry(Retrying),
-    /// Take old dead letters out of the queue: they go to the archive, where they can be looked at but not retried
-    Purge(Purge),
+    /// Move old dead letters to the archive, where they can be read but not retried
+    Archive(ArchiveLetters),
 }
 
 #[derive(Args)]
 pub(crate) struct Listing {
     #[command(flatten)]
-    jobs: Narrow,
+    jobs: JobFilterArgs,
     #[command(flatten)]
     pages: Pages,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Listing {
 #[derive(Args)]
 pub(crate) struct Letters {
     #[command(flatten)]
-    jobs: Narrow,
+    jobs: JobFilterArgs,
     /// Only those that failed for this reason; `groups` shows the fingerprints
     #[arg(long)]
     fingerprint: Option<Fingerprint>,
@@ -72,13 +72,13 @@ pub(crate) struct Retrying {
 }
 
 #[derive(Args)]
-pub(crate) struct Purge {
+pub(crate) struct ArchiveLetters {
     #[command(flatten)]
     letters: Letters,
-    /// Only say how many would go; those that a live job hangs on stay all the same
+    /// Count the dead letters without moving them; those that a live job depends on stay in any case
     #[arg(long)]
     dry_run: bool,
-    /// Only those that failed longer ago than this, such as 30d
+    /// Only those that failed longer ago than this, for example 30d
     #[arg(long, value_name = "DURATION", value_parser = times::parse)]
     older_than: Duration,
 }
@@ -94,7 +94,7 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
             Ok(Exit::Done)
         }
         Command::Retry(retrying) => retry(session, &client, retrying).await,
-        Command::Purge(purge) => self::purge(session, &client, purge).await,
+        Command::Archive(args) => archive(session, &client, args).await,
     }
 }
 
@@ -206,22 +206,22 @@ fn retried_text(done: &Done) -> String {
 }
 
 #[derive(Serialize)]
-struct Purged {
-    /// How many went, or would go.
-    purged: u64,
+struct ArchivedLetters {
+    /// The number of dead letters that were archived, or would be.
+    archived: u64,
     dry_run: bool,
 }
 
-async fn purge(session: &Session, client: &Client, purge: Purge) -> Result<Exit> {
-    let Purge { letters, dry_run, older_than } = purge;
+async fn archive(session: &Session, client: &Client, args: ArchiveLetters) -> Result<Exit> {
+    let ArchiveLetters { letters, dry_run, older_than } = args;
     let filter = letters.into_filter();
-    let purged = if dry_run {
-        client.dead_letters_to_purge(&filter, older_than).await?
+    let archived = if dry_run {
+        client.dead_letters_to_archive(&filter, older_than).await?
     } else {
-        client.purge_dead_letters_of(&filter, older_than).await?
+        client.archive_dead_letters_of(&filter, older_than).await?
     };
-    session.output.show(&Purged { purged, dry_run }, |done| {
-        let letters = counted(done.purged, "dead letter", "dead letters");
+    session.output.show(&ArchivedLetters { archived, dry_run }, |done| {
+        let letters = counted(done.archived, "dead letter", "dead letters");
         if done.dry_run { format!("would archive {letters}") } else { format!("archived {letters}") }
     })?;
     Ok(Exit::Done)

@@ -18,7 +18,7 @@ use crate::times;
 struct NodeView {
     id: NodeId,
     name: NodeName,
-    standing: Standing,
+    standing: NodeStanding,
     started_at: Timestamp,
     last_heartbeat: Timestamp,
     dead_at: Option<Timestamp>,
@@ -28,7 +28,7 @@ struct NodeView {
 
 #[derive(Serialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Standing {
+enum NodeStanding {
     Alive,
     /// Not heard of for its grace: others declare it dead, if there are any.
     Silent,
@@ -37,7 +37,7 @@ enum Standing {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Info {
+struct NodeInfo {
     version: String,
     kinds: Vec<String>,
     queues: Vec<String>,
@@ -55,9 +55,9 @@ pub(crate) async fn run(session: &Session) -> Result<Exit> {
 
 fn view(node: NodeRecord, now: Timestamp) -> NodeView {
     let standing = match node.dead_at {
-        Some(_) => Standing::Dead,
-        None if node.is_living(now) => Standing::Alive,
-        None => Standing::Silent,
+        Some(_) => NodeStanding::Dead,
+        None if node.is_living(now) => NodeStanding::Alive,
+        None => NodeStanding::Silent,
     };
     let NodeRecord { id, name, info, started_at, last_heartbeat, vitals, dead_at, .. } = node;
     NodeView { id, name, standing, started_at, last_heartbeat, dead_at, vitals, info }
@@ -68,11 +68,11 @@ fn listed(nodes: &[NodeView], now: Timestamp) -> String {
         return "No node runs on this database.".to_owned();
     }
     let rows = nodes.iter().map(|node| {
-        let info: Info = node.info.decode().unwrap_or_default();
+        let info: NodeInfo = node.info.decode().unwrap_or_default();
         let standing = match node.standing {
-            Standing::Alive => "alive",
-            Standing::Silent => "silent",
-            Standing::Dead => "dead",
+            NodeStanding::Alive => "alive",
+            NodeStanding::Silent => "silent",
+            NodeStanding::Dead => "dead",
         };
         [
             node.name.to_string(),
@@ -89,7 +89,7 @@ fn listed(nodes: &[NodeView], now: Timestamp) -> String {
     let header = ["NAME", "ID", "VERSION", "KINDS", "QUEUES", "LOAD", "SKEW", "HEARD", "STANDING"];
     let mut text = table(&header, QUEUES, rows);
     // Below, because there is nothing to say most of the time, and may be much.
-    let tells = |node: &&NodeView| node.standing == Standing::Alive && !node.vitals.services.is_empty();
+    let tells = |node: &&NodeView| node.standing == NodeStanding::Alive && !node.vitals.services.is_empty();
     let breakers = nodes.iter().filter(tells);
     let row = |node: &NodeView| [node.name.to_string(), node.id.to_string(), not_closed(&node.vitals.services, now)];
     let rows: Vec<_> = breakers.map(row).collect();

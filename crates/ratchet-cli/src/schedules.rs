@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ratchet::schedule::Schedule;
-use ratchet::{BusinessKey, Client, InvalidInput, JobCursor, JobId, RecurringFilter, RecurringRecord, Tag, Timestamp};
+use ratchet::{BusinessKey, Client, InvalidInput, JobCursor, JobId, ScheduleFilter, ScheduleRecord, Tag, Timestamp};
 use serde::Serialize;
 
 use crate::counts::counted;
@@ -84,12 +84,12 @@ fn business_key(text: &str) -> Result<BusinessKey, InvalidInput> {
 #[derive(Serialize)]
 struct View {
     #[serde(flatten)]
-    record: RecurringRecord,
+    record: ScheduleRecord,
     next_fires: Vec<Timestamp>,
 }
 
 impl View {
-    fn new(record: RecurringRecord, count: u16) -> Self {
+    fn new(record: ScheduleRecord, count: u16) -> Self {
         let next_fires = if record.paused { Vec::new() } else { record.next_fires(usize::from(count)) };
         Self { record, next_fires }
     }
@@ -136,7 +136,7 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
 }
 
 async fn list(session: &Session, client: &Client, listing: Listing) -> Result<Exit> {
-    let filter = RecurringFilter { tag: listing.tag, business_key: listing.business_key, declared: None };
+    let filter = ScheduleFilter { tag: listing.tag, business_key: listing.business_key, declared: None };
     let (after, limit) = listing.pages.ask();
     let page = client.schedules(&filter, after, limit).await?;
     let now = client.store().database_time().await?;
@@ -168,11 +168,11 @@ async fn cancel(session: &Session, client: &Client, ending: Ending) -> Result<Ex
         if !client.cancel_schedule(id).await? {
             return Ok(missing(id));
         }
-        return answer(session, format!("cancelled {id}"), None);
+        return answer(session, format!("canceled {id}"), None);
     }
-    let filter = RecurringFilter { tag: ending.tag, business_key: ending.business_key, declared: None };
+    let filter = ScheduleFilter { tag: ending.tag, business_key: ending.business_key, declared: None };
     let canceled = client.cancel_schedules(&filter).await?;
-    answer(session, format!("cancelled {}", counted(canceled as u64, "schedule", "schedules")), None)
+    answer(session, format!("canceled {}", counted(canceled as u64, "schedule", "schedules")), None)
 }
 
 fn answer(session: &Session, text: String, job: Option<JobId>) -> Result<Exit> {
@@ -204,7 +204,7 @@ fn times_of(schedule: &Schedule) -> String {
     }
 }
 
-fn next_of(one: &RecurringRecord, now: Timestamp) -> String {
+fn next_of(one: &ScheduleRecord, now: Timestamp) -> String {
     match one.next_fire {
         _ if one.paused => "paused".to_owned(),
         Some(next) => times::relative(next, now),

@@ -42,7 +42,7 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<Exit> {
             let canceled = client.cancel_workflow(workflow.id).await?;
             let answer = Canceled { id: workflow.id, canceled };
             session.output.show(&answer, |answer| {
-                format!("cancelled {} of {}", counted(answer.canceled as u64, "step", "steps"), answer.id)
+                format!("canceled {} of {}", counted(answer.canceled as u64, "step", "steps"), answer.id)
             })?;
             Ok(Exit::Done)
         }

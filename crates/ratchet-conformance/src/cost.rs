@@ -6,7 +6,7 @@ use ratchet_core::batch::{BATCH_KIND, NewBatch, tie_child};
 use ratchet_core::store::SubmitUnit;
 use ratchet_core::{DeadLetterFilter, JobId, Settlement};
 
-use crate::bench::{Bench, failure, new_job, success, works};
+use crate::harness::{Harness, failure, new_job, success, works};
 
 /// Jobs of a round.
 pub const JOBS: u32 = 2_000;
@@ -57,11 +57,11 @@ pub enum Belonging {
 /// For servers: others write there too, and now and then more is logged than what was asked for. Both only ever add, so that
 /// more rounds come nearer to what a call costs: in one of them nobody else wrote during that call. A quiet server needs few. The
 /// first round warms up.
-pub async fn a_child_costs_about_as_much_as_a_plain_job(bench: &Bench, mut spent: impl AsyncFnMut() -> Spent) {
+pub async fn a_child_costs_about_as_much_as_a_plain_job(harness: &Harness, mut spent: impl AsyncFnMut() -> Spent) {
     let (mut plain, mut child) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS_MAX {
         for (belonging, least) in [(Belonging::Plain, &mut plain), (Belonging::Child, &mut child)] {
-            let cost = of_a_round(bench, belonging, &mut spent).await;
+            let cost = of_a_round(harness, belonging, &mut spent).await;
             match round {
                 0 => {}
                 1 => *least = cost,
@@ -100,7 +100,7 @@ fn to_float(amount: u64) -> f64 {
 
 /// What each call costs that submits jobs, a chunk at a time, and claims and settles them, a hundred in a turn: always as many
 /// calls.
-pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl AsyncFnMut() -> Spent) -> Vec<Spent> {
+pub async fn of_a_round(harness: &Harness, belonging: Belonging, spent: &mut impl AsyncFnMut() -> Spent) -> Vec<Spent> {
     let mut costs = Vec::new();
     let mut before = spent().await;
     let mut note = async || {
@@ -110,7 +110,7 @@ pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl As
     };
     let batch = match belonging {
         Belonging::Plain => None,
-        Belonging::Child => Some(open_batch(bench).await),
+        Belonging::Child => Some(open_batch(harness).await),
     };
     let mut jobs = works(JOBS as usize);
     for chunk in jobs.chunks_mut(CHUNK) {
@@ -118,15 +118,15 @@ pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl As
             for child in chunk.iter_mut() {
                 tie_child(batch, child).unwrap();
             }
-            bench.store.extend_batch(batch, chunk).await.unwrap();
+            harness.store.extend_batch(batch, chunk).await.unwrap();
         } else {
-            bench.store.submit(&[SubmitUnit::of(chunk.to_vec())]).await.unwrap().remove(0).unwrap();
+            harness.store.submit(&[SubmitUnit::of(chunk.to_vec())]).await.unwrap().remove(0).unwrap();
         }
         note().await;
     }
     let mut ended: Vec<Settlement> = Vec::new();
     loop {
-        let turn = bench.turn(&ended, Some(&bench.request())).await;
+        let turn = harness.turn(&ended, Some(&harness.request())).await;
         note().await;
         if turn.claimed.is_empty() {
             break;
@@ -134,38 +134,38 @@ pub async fn of_a_round(bench: &Bench, belonging: Belonging, spent: &mut impl As
         ended = turn.claimed.iter().map(success).collect();
     }
     let Some(batch) = batch else { return costs };
-    bench.store.seal_batch(batch).await.unwrap();
+    harness.store.seal_batch(batch).await.unwrap();
     note().await;
-    let counts = bench.store.find_batches(&[batch]).await.unwrap().remove(0).counts;
+    let counts = harness.store.find_batches(&[batch]).await.unwrap().remove(0).counts;
     assert_eq!((counts.total, counts.succeeded), (u64::from(JOBS), u64::from(JOBS)));
     costs
 }
 
 /// Whether children of a batch are retried together, in a few statements for all.
-pub async fn dead_children_are_retried_together(bench: &Bench, statements: impl Fn() -> u64) {
+pub async fn dead_children_are_retried_together(harness: &Harness, statements: impl Fn() -> u64) {
     const CHILDREN: u64 = 50;
-    let batch = open_batch(bench).await;
+    let batch = open_batch(harness).await;
     let mut children = works(50);
     for child in &mut children {
         tie_child(batch, child).unwrap();
     }
-    bench.store.extend_batch(batch, &children).await.unwrap();
-    let failures: Vec<Settlement> = bench.claim_all().await.iter().map(|claim| failure(claim, "boom")).collect();
-    bench.turn(&failures, None).await;
-    let failed = async || bench.store.find_batches(&[batch]).await.unwrap()[0].counts.failed;
+    harness.store.extend_batch(batch, &children).await.unwrap();
+    let failures: Vec<Settlement> = harness.claim_all().await.iter().map(|claim| failure(claim, "boom")).collect();
+    harness.turn(&failures, None).await;
+    let failed = async || harness.store.find_batches(&[batch]).await.unwrap()[0].counts.failed;
     assert_eq!(failed().await, CHILDREN);
     let before = statements();
-    let retried = bench.store.retry_all(&DeadLetterFilter::default(), 100).await.unwrap();
+    let retried = harness.store.retry_all(&DeadLetterFilter::default(), 100).await.unwrap();
     let spent = statements() - before;
     assert_eq!((retried.count, failed().await), (CHILDREN, 0));
     assert!(spent < CHILDREN, "{spent} statements for {CHILDREN} children");
 }
 
-async fn open_batch(bench: &Bench) -> JobId {
+async fn open_batch(harness: &Harness) -> JobId {
     let parent = new_job(BATCH_KIND);
     let batch = NewBatch { id: parent.id, sealed: false, hook: None };
     let id = batch.id;
     let unit = SubmitUnit::of(vec![parent]).with_batch(batch, Vec::new()).unwrap();
-    bench.store.submit(&[unit]).await.unwrap().remove(0).unwrap();
+    harness.store.submit(&[unit]).await.unwrap().remove(0).unwrap();
     id
 }

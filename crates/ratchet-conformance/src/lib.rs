@@ -28,7 +28,7 @@ pub mod coordinator;
 pub mod cost;
 pub mod scene;
 
-mod bench;
+mod harness;
 mod branches;
 mod cases;
 
@@ -56,7 +56,7 @@ mod query;
 mod queues;
 mod races;
 mod random;
-mod recurring;
+mod schedules;
 mod replace;
 mod retry;
 mod revivals;
@@ -72,8 +72,8 @@ mod workflows;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use bench::{Bench, Fixture, success};
 pub use cases::CASES;
+pub use harness::{Fixture, Harness, success};
 
 /// One thing that a store must do right.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +81,7 @@ pub struct Case {
     /// What must be true, as a sentence.
     pub name: &'static str,
     /// Runs it; panics if it is not true.
-    pub run: fn(Bench) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    pub run: fn(Harness) -> Pin<Box<dyn Future<Output = ()> + Send>>,
     /// The broken stores that must make it panic.
     pub broken_by: &'static [broken::Flaw],
 }
@@ -94,5 +94,5 @@ pub fn run<F: Future<Output = Fixture>>(name: &str, fixture: impl FnOnce() -> F)
         .enable_all()
         .build()
         .expect("a test can start a runtime");
-    runtime.block_on(async { (case.run)(Bench::new(fixture().await).await).await });
+    runtime.block_on(async { (case.run)(Harness::new(fixture().await).await).await });
 }

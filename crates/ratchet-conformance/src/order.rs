@@ -7,7 +7,7 @@ use ratchet_core::claim::{Boost, ClaimRequest};
 use ratchet_core::clock::later;
 use ratchet_core::{Claim, Due, JobId, NewJob, Priority};
 
-use crate::bench::{Bench, deferral, ids, mins, new_id, new_job, pool, request, rescue, work};
+use crate::harness::{Harness, deferral, ids, mins, new_id, new_job, pool, request, rescue, work};
 use crate::random::seeded;
 
 fn ranked(priority: Priority) -> NewJob {
@@ -16,75 +16,75 @@ fn ranked(priority: Priority) -> NewJob {
     job
 }
 
-pub(crate) async fn urgent_jobs_go_first(bench: Bench) {
-    let mut all = bench.submit_each(Priority::ALL.into_iter().map(ranked).collect()).await;
+pub(crate) async fn urgent_jobs_go_first(harness: Harness) {
+    let mut all = harness.submit_each(Priority::ALL.into_iter().map(ranked).collect()).await;
     all.reverse();
-    assert_eq!(ids(&bench.claim_all().await), all);
+    assert_eq!(ids(&harness.claim_all().await), all);
 }
 
-pub(crate) async fn a_limited_claim_takes_the_first_in_order(bench: Bench) {
-    let all = bench.submit_each([Priority::Low, Priority::High, Priority::Normal].map(ranked).to_vec()).await;
-    let request = ClaimRequest { limit: 1, ..bench.request() };
+pub(crate) async fn a_limited_claim_takes_the_first_in_order(harness: Harness) {
+    let all = harness.submit_each([Priority::Low, Priority::High, Priority::Normal].map(ranked).to_vec()).await;
+    let request = ClaimRequest { limit: 1, ..harness.request() };
     for expected in [all[1], all[2], all[0]] {
-        assert_eq!(ids(&bench.claim(&request).await), [expected]);
+        assert_eq!(ids(&harness.claim(&request).await), [expected]);
     }
 }
 
-pub(crate) async fn among_equals_the_longest_due_goes_first(bench: Bench) {
-    let now = bench.now().await;
+pub(crate) async fn among_equals_the_longest_due_goes_first(harness: Harness) {
+    let now = harness.now().await;
     let due = |ago| NewJob { due: Due::At(now - mins(ago)), ..work() };
-    let all = bench.submit_each(vec![due(1), due(5), due(3)]).await;
-    let request = ClaimRequest { boost: Boost::OFF, ..bench.request() };
-    assert_eq!(ids(&bench.claim(&request).await), [all[1], all[2], all[0]]);
+    let all = harness.submit_each(vec![due(1), due(5), due(3)]).await;
+    let request = ClaimRequest { boost: Boost::OFF, ..harness.request() };
+    assert_eq!(ids(&harness.claim(&request).await), [all[1], all[2], all[0]]);
 }
 
-pub(crate) async fn among_jobs_of_one_time_the_smallest_id_goes_first(bench: Bench) {
-    let due = Due::At(bench.now().await - mins(1));
+pub(crate) async fn among_jobs_of_one_time_the_smallest_id_goes_first(harness: Harness) {
+    let due = Due::At(harness.now().await - mins(1));
     let mut jobs: Vec<_> = (0..6).map(|_| NewJob { due, ..work() }).collect();
     jobs.reverse();
-    let mut all = bench.submit_each(jobs).await;
+    let mut all = harness.submit_each(jobs).await;
     all.reverse();
     assert!(all.is_sorted());
-    assert_eq!(ids(&bench.claim_all().await), all);
+    assert_eq!(ids(&harness.claim_all().await), all);
 }
 
-pub(crate) async fn an_old_job_beats_a_fresh_urgent_one(bench: Bench) {
-    let old = bench.submit(ranked(Priority::Lowest)).await;
-    bench.advance(mins(15 * 3 + 1));
-    let urgent = bench.submit(ranked(Priority::Critical)).await;
-    let request = ClaimRequest { limit: 1, ..bench.request() };
-    assert_eq!(ids(&bench.claim(&request).await), [urgent], "three levels gained: 3 against 4");
-    bench.advance(mins(15 * 2));
-    let urgent = bench.submit(ranked(Priority::Critical)).await;
-    assert_eq!(ids(&bench.claim(&bench.request()).await), [old, urgent], "five levels gained: 5 against 4");
+pub(crate) async fn an_old_job_beats_a_fresh_urgent_one(harness: Harness) {
+    let old = harness.submit(ranked(Priority::Lowest)).await;
+    harness.advance(mins(15 * 3 + 1));
+    let urgent = harness.submit(ranked(Priority::Critical)).await;
+    let request = ClaimRequest { limit: 1, ..harness.request() };
+    assert_eq!(ids(&harness.claim(&request).await), [urgent], "three levels gained: 3 against 4");
+    harness.advance(mins(15 * 2));
+    let urgent = harness.submit(ranked(Priority::Critical)).await;
+    assert_eq!(ids(&harness.claim(&harness.request()).await), [old, urgent], "five levels gained: 5 against 4");
 }
 
-pub(crate) async fn without_boost_age_does_not_count(bench: Bench) {
-    let old = bench.submit(ranked(Priority::Lowest)).await;
-    bench.advance(mins(60 * 24));
-    let fresh = bench.submit(ranked(Priority::Low)).await;
-    let request = ClaimRequest { boost: Boost::OFF, ..bench.request() };
-    assert_eq!(ids(&bench.claim(&request).await), [fresh, old]);
+pub(crate) async fn without_boost_age_does_not_count(harness: Harness) {
+    let old = harness.submit(ranked(Priority::Lowest)).await;
+    harness.advance(mins(60 * 24));
+    let fresh = harness.submit(ranked(Priority::Low)).await;
+    let request = ClaimRequest { boost: Boost::OFF, ..harness.request() };
+    assert_eq!(ids(&harness.claim(&request).await), [fresh, old]);
 }
 
-pub(crate) async fn a_deferred_job_goes_on_ageing(bench: Bench) {
-    bench.submit(ranked(Priority::Lowest)).await;
-    let old = bench.claim_one().await;
-    bench.advance(mins(70));
-    bench.defer(&old, mins(10)).await;
-    bench.advance(mins(11));
-    let fresh = bench.submit(ranked(Priority::Critical)).await;
-    assert_eq!(ids(&bench.claim_all().await), [old.job.id, fresh], "five levels gained since its first due time");
+pub(crate) async fn a_deferred_job_goes_on_ageing(harness: Harness) {
+    harness.submit(ranked(Priority::Lowest)).await;
+    let old = harness.claim_one().await;
+    harness.advance(mins(70));
+    harness.defer(&old, mins(10)).await;
+    harness.advance(mins(11));
+    let fresh = harness.submit(ranked(Priority::Critical)).await;
+    assert_eq!(ids(&harness.claim_all().await), [old.job.id, fresh], "five levels gained since its first due time");
 }
 
-pub(crate) async fn a_rescheduled_job_ages_from_its_new_time(bench: Bench) {
-    bench.submit(ranked(Priority::Lowest)).await;
-    let old = bench.claim_one().await;
-    bench.advance(mins(70));
-    bench.reschedule(&old, mins(10)).await;
-    bench.advance(mins(11));
-    let fresh = bench.submit(ranked(Priority::Low)).await;
-    assert_eq!(ids(&bench.claim_all().await), [fresh, old.job.id]);
+pub(crate) async fn a_rescheduled_job_ages_from_its_new_time(harness: Harness) {
+    harness.submit(ranked(Priority::Lowest)).await;
+    let old = harness.claim_one().await;
+    harness.advance(mins(70));
+    harness.reschedule(&old, mins(10)).await;
+    harness.advance(mins(11));
+    let fresh = harness.submit(ranked(Priority::Low)).await;
+    assert_eq!(ids(&harness.claim_all().await), [fresh, old.job.id]);
 }
 
 /// A waiting job as the brute-force model knows it; times in minutes before the start, half a minute aside so that a
@@ -112,24 +112,24 @@ fn expected(waiting: &mut Vec<Waiting>, clock: u64, limit: usize, probation: boo
     due.into_iter().map(|job| job.id).collect()
 }
 
-pub(crate) async fn claims_follow_a_brute_force_model(bench: Bench) {
-    follow_the_model(bench, 1).await;
+pub(crate) async fn claims_follow_a_brute_force_model(harness: Harness) {
+    follow_the_model(harness, 1).await;
 }
 
 /// The order is the same however many lanes the jobs lie in.
-pub(crate) async fn claims_of_many_kinds_follow_a_brute_force_model(bench: Bench) {
-    follow_the_model(bench, 20).await;
+pub(crate) async fn claims_of_many_kinds_follow_a_brute_force_model(harness: Harness) {
+    follow_the_model(harness, 20).await;
 }
 
 /// Claims happen on whole minutes; what they depend on changes halfway between, however slow the database.
 const HALF_A_MINUTE: Duration = Duration::from_secs(30);
 
-async fn follow_the_model(bench: Bench, kinds: usize) {
+async fn follow_the_model(harness: Harness, kinds: usize) {
     let kinds: Vec<String> = (0..kinds).map(|number| format!("kind-{number}")).collect();
     let names: Vec<&str> = kinds.iter().map(String::as_str).collect();
-    let all = request(bench.node, vec![pool("default", &names)]);
+    let all = request(harness.node, vec![pool("default", &names)]);
     let (mut rng, _seed) = seeded();
-    let start = bench.now().await;
+    let start = harness.now().await;
     let mut waiting = Vec::new();
     let mut jobs = Vec::new();
     for _ in 0..80 {
@@ -141,9 +141,9 @@ async fn follow_the_model(bench: Bench, kinds: usize) {
         waiting.push(Waiting { id, priority, due_ago, deferred_for: 0, probation: false });
     }
     rng.shuffle(&mut jobs);
-    bench.submit_each(jobs).await;
+    harness.submit_each(jobs).await;
     // Some go back: put off, or from a dead node.
-    let claims = bench.claim(&all).await;
+    let claims = harness.claim(&all).await;
     let job_of = |claim: &Claim| waiting.iter().position(|job| job.id == claim.job.id).unwrap();
     let settlements: Vec<_> = claims
         .iter()
@@ -160,15 +160,15 @@ async fn follow_the_model(bench: Bench, kinds: usize) {
         waiting[*at].probation = *probation;
     }
     let settlements: Vec<_> = settlements.into_iter().map(|(.., settlement)| settlement).collect();
-    bench.turn(&settlements, None).await;
+    harness.turn(&settlements, None).await;
     let mut clock = 0;
     while !waiting.is_empty() {
         let (limit, probation, boost) = (rng.usize(1..8), rng.bool(), *rng.choice(&[0, 1, 7, 15]).unwrap());
         let request = ClaimRequest { limit, probation, boost: Boost::every(mins(boost)), ..all.clone() };
         let expected = expected(&mut waiting, clock, limit, probation, boost);
-        let claimed = bench.claim(&request).await;
+        let claimed = harness.claim(&request).await;
         assert_eq!(ids(&claimed), expected, "at minute {clock}, limit {limit}, boost {boost}, probation {probation}");
         clock += 1;
-        bench.advance_to(later(start, mins(clock))).await;
+        harness.advance_to(later(start, mins(clock))).await;
     }
 }

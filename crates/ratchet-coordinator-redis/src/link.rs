@@ -62,7 +62,7 @@ impl Link {
                 was_connected = true;
                 self.back.notify_one();
             } else {
-                // Before anybody hears of the first try: the figures tell how it went.
+                // Before anybody hears of the first try: the metrics tell how it went.
                 self.hub.transport_failed();
             }
             if let Some(first) = first.take() {

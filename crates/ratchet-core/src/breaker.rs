@@ -121,7 +121,7 @@ pub enum CallEnd {
     Succeeded,
     /// It did not, and may be at fault: an error that may be retried, a timeout, a panic.
     Failed,
-    /// It tells nothing of the service: cancelled, put off, or an error that is not to be retried and so lies in the call.
+    /// It tells nothing of the service: canceled, put off, or an error that is not to be retried and so lies in the call.
     Neutral,
 }
 

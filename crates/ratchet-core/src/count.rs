@@ -151,7 +151,7 @@ mod tests {
         check("state", CountBy::State);
         check("type", CountBy::JobType);
         check("param:tenant.id", CountBy::Param("tenant.id".to_owned()));
-        for (wrong, why) in [("colour", "use state, kind"), ("param:", "1 to 64 characters")] {
+        for (wrong, why) in [("color", "use state, kind"), ("param:", "1 to 64 characters")] {
             let error = wrong.parse::<CountBy>().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }

@@ -35,7 +35,7 @@ pub fn decide(input: Decision<'_>) -> Option<Settlement> {
     let Decision { job, fence, outcome, verdicts, timing, callback_id } = input;
     let counted = job.attempts.saturating_add(1);
     let (change, status, error) = match outcome {
-        Outcome::Cancelled => return None,
+        Outcome::Canceled => return None,
         Outcome::Succeeded { result } => {
             (Change::Succeed { attempts: counted, result }, Some(AttemptStatus::Succeeded), None)
         }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_attempt_has_nothing_left_to_write() {
-        assert_eq!(settle(&job(0, 1, 0), Outcome::Cancelled, Verdicts::default()), None);
+    fn a_canceled_attempt_has_nothing_left_to_write() {
+        assert_eq!(settle(&job(0, 1, 0), Outcome::Canceled, Verdicts::default()), None);
     }
 }

@@ -144,7 +144,7 @@ impl StoreError {
     }
 
     /// Whether the same call may succeed later: the database was busy or away.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         matches!(self.kind, ErrorKind::Transient | ErrorKind::Unavailable)
     }
 }

@@ -130,7 +130,7 @@ impl LaneRange {
 
 /// The jobs of a queue that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Waiting {
+pub struct QueueBacklog {
     /// How many, due or not.
     pub depth: Depth,
     /// How long ago the first of them became due; `None` if none is due.
@@ -141,12 +141,12 @@ pub struct Waiting {
 ///
 /// # Errors
 /// If the store cannot be asked.
-pub async fn waiting_by_queue(store: &dyn Store) -> Result<BTreeMap<QueueName, Waiting>, StoreError> {
+pub async fn waiting_by_queue(store: &dyn Store) -> Result<BTreeMap<QueueName, QueueBacklog>, StoreError> {
     let lanes = store.waiting_lanes().await?;
     let ranges: Vec<LaneRange> = lanes.iter().map(|lane| LaneRange::of(lane, None)).collect();
     let counts = store.count_waiting(&ranges, COUNTED_MAX).await?;
     let now = store.database_time().await?;
-    let mut queues: BTreeMap<QueueName, Waiting> = BTreeMap::new();
+    let mut queues: BTreeMap<QueueName, QueueBacklog> = BTreeMap::new();
     for (lane, count) in lanes.into_iter().zip(counts) {
         let waiting = queues.entry(lane.queue).or_default();
         waiting.depth.count += count;
@@ -170,7 +170,7 @@ pub async fn queue_health(store: &dyn Store) -> Result<Vec<QueueHealth>, StoreEr
     let queues: BTreeSet<&QueueName> =
         waiting.keys().chain(running.keys()).chain(&paused).chain(ends.iter().map(|end| &end.queue)).collect();
     let health = |queue: &QueueName| {
-        let Waiting { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
+        let QueueBacklog { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
         QueueHealth {
             queue: queue.clone(),
             paused: paused.contains(queue),

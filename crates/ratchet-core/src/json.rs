@@ -15,7 +15,7 @@ use crate::invalid::InvalidInput;
 pub struct JsonText(Arc<str>);
 
 impl JsonText {
-    /// Serialises `value`, refusing NUL characters and text over `bytes_max`.
+    /// Serializes `value`, refusing NUL characters and text over `bytes_max`.
     ///
     /// `field` names the value in the error.
     pub fn encode<T: Serialize + ?Sized>(field: &str, value: &T, bytes_max: usize) -> Result<Self, InvalidInput> {

@@ -82,7 +82,7 @@ impl NodeRecord {
 
     /// Whether it lives: no other node has declared it dead, and it was heard of within its grace.
     ///
-    /// A node that was not may still be there: cut off, and then it has cancelled what it ran, or suspended. The last node of a
+    /// A node that was not may still be there: cut off, and then it has canceled what it ran, or suspended. The last node of a
     /// cluster has nobody who could declare it dead.
     pub fn is_living(&self, now: Timestamp) -> bool {
         self.dead_at.is_none() && elapsed(self.last_heartbeat, now) < NodeInfo::of(self).grace()

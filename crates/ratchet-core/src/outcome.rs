@@ -21,8 +21,8 @@ pub enum Outcome {
     Panicked(ErrorReport),
     /// The node that ran it died.
     Crashed,
-    /// The job was cancelled while it ran; whoever cancelled it has written its end.
-    Cancelled,
+    /// The job was canceled while it ran; whoever canceled it has written its end.
+    Canceled,
     /// The job goes back without an attempt consumed.
     Deferred {
         /// How long it is put off; a job that was due keeps its place in the order.
@@ -57,7 +57,7 @@ impl DeferReason {
         }
     }
 
-    /// In one word, for figures.
+    /// In one word, for metrics.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Snoozed => "snoozed",
@@ -73,7 +73,7 @@ impl DeferReason {
     }
 }
 
-/// An error as it is kept: sanitised and fit to be stored.
+/// An error as it is kept: sanitized and fit to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorReport {
     class: String,
@@ -81,11 +81,11 @@ pub struct ErrorReport {
 }
 
 impl ErrorReport {
-    /// Keeps a sanitised error; what is too long to be stored is cut.
-    pub fn new(class: &str, sanitised: &str) -> Self {
+    /// Keeps a sanitized error; what is too long to be stored is cut.
+    pub fn new(class: &str, sanitized: &str) -> Self {
         Self {
             class: limits::storable(class, limits::ERROR_CLASS_CHARS_MAX),
-            text: limits::storable(sanitised, limits::ERROR_CHARS_MAX),
+            text: limits::storable(sanitized, limits::ERROR_CHARS_MAX),
         }
     }
 
@@ -94,7 +94,7 @@ impl ErrorReport {
         &self.class
     }
 
-    /// The sanitised text.
+    /// The sanitized text.
     pub fn text(&self) -> &str {
         &self.text
     }

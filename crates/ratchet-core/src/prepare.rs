@@ -43,6 +43,6 @@ pub trait PrepareCompletion: Sync {
     /// The settlement that completes the attempt with `result`.
     fn prepare_completion<R: Serialize + Sync>(&self, result: &R) -> Result<Settlement, InvalidInput>;
 
-    /// Tells the attempt what became of its settlement, so that the engine recognises its own commit.
+    /// Tells the attempt what became of its settlement, so that the engine recognizes its own commit.
     fn completion_written(&self, settlement: Settlement, settled: Settled);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::flow::{Flow, Waiting};
+use crate::flow::{JobFlags, WaitState};
 use crate::id::{JobId, NodeId};
 use crate::json::JsonText;
 use crate::name::{BusinessKey, IdempotencyKey, StepName};
@@ -45,7 +45,7 @@ pub struct JobRecord {
     pub picked_at: Option<Timestamp>,
     /// How far the running attempt is, from 0 to 1.
     pub progress: Option<f64>,
-    /// The sanitised error of its last failed attempt.
+    /// The sanitized error of its last failed attempt.
     pub last_error: Option<String>,
     /// Held while it is live.
     pub business_key: Option<BusinessKey>,
@@ -64,12 +64,12 @@ pub struct JobRecord {
     /// Its name there.
     pub step: Option<StepName>,
     /// How it is tied to others.
-    pub flow: Flow,
+    pub flow: JobFlags,
     /// How many edges and signals it waits for.
     pub waits_for: u32,
     /// How long after its release it is due.
     pub release_delay: Option<Duration>,
-    /// The job whose end cancelled it.
+    /// The job whose end canceled it.
     pub canceled_because: Option<JobId>,
     /// The job that replaced it.
     pub superseded_by: Option<JobId>,
@@ -117,7 +117,7 @@ impl JobRecord {
             parent: None,
             workflow: None,
             step: None,
-            flow: Flow::none(),
+            flow: JobFlags::none(),
             waits_for: 0,
             release_delay: None,
             canceled_because: None,
@@ -135,8 +135,8 @@ impl JobRecord {
     }
 
     /// What it waits for.
-    pub const fn waiting(&self) -> Waiting {
-        Waiting { waits_for: self.waits_for, flow: self.flow }
+    pub const fn waiting(&self) -> WaitState {
+        WaitState { waits_for: self.waits_for, flow: self.flow }
     }
 
     /// When it can run: its time, or the end of its deferral.
@@ -175,7 +175,7 @@ pub struct AttemptRecord {
     pub timing: Timing,
     /// The error's class, if it failed.
     pub error_class: Option<String>,
-    /// The sanitised error, if it failed.
+    /// The sanitized error, if it failed.
     pub error: Option<String>,
 }
 
@@ -195,7 +195,7 @@ pub enum AttemptStatus {
     Crashed,
     /// It was put off.
     Deferred,
-    /// The job was cancelled while it ran.
+    /// The job was canceled while it ran.
     Canceled,
 }
 

@@ -215,11 +215,11 @@ pub enum FollowedBy {
         /// Why.
         error: String,
     },
-    /// It waits again, because what had cancelled it, or had let it go, was retried.
+    /// It waits again, because what had canceled it, or had let it go, was retried.
     Revived,
 }
 
-/// The fingerprint by which alerts about the same error of the same job are recognised: 64 hexadecimal digits.
+/// The fingerprint by which alerts about the same error of the same job are recognized: 64 hexadecimal digits.
 pub fn error_hash(error: &ErrorReport) -> String {
     let mut hasher = Sha256::new();
     hasher.update(error.class());

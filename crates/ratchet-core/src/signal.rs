@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{later, to_micros};
-use crate::flow::{Flow, Waiting, signaled};
+use crate::flow::{JobFlags, WaitState, signaled};
 use crate::id::{DeliveryId, JobId};
 use crate::invalid::InvalidInput;
 use crate::json::JsonText;
@@ -39,7 +39,7 @@ impl NewJob {
         if self.signal.is_none() {
             self.waits_for += 1;
         }
-        self.flow = self.flow.with(Flow::SIGNAL);
+        self.flow = self.flow.with(JobFlags::SIGNAL);
         self.start = StartState::Waiting;
         self.signal = Some(wait);
         self
@@ -54,8 +54,8 @@ impl NewJob {
     }
 
     /// What it waits for.
-    pub const fn waiting(&self) -> Waiting {
-        Waiting { waits_for: self.waits_for, flow: self.flow }
+    pub const fn waiting(&self) -> WaitState {
+        WaitState { waits_for: self.waits_for, flow: self.flow }
     }
 }
 
@@ -260,11 +260,11 @@ mod tests {
     #[test]
     fn a_job_awaits_one_signal() {
         let once = job().awaiting(wait(None));
-        assert_eq!((once.waits_for, once.start, once.flow), (1, StartState::Waiting, Flow::SIGNAL));
+        assert_eq!((once.waits_for, once.start, once.flow), (1, StartState::Waiting, JobFlags::SIGNAL));
         let twice = once.clone().awaiting(wait(None));
         assert_eq!(twice, once);
         let came = once.already_signaled();
-        assert_eq!((came.waits_for, came.start, came.flow), (0, StartState::Ready, Flow::SIGNALED));
+        assert_eq!((came.waits_for, came.start, came.flow), (0, StartState::Ready, JobFlags::SIGNALED));
         let step = NewJob { waits_for: 3, ..once };
         assert_eq!((step.already_signaled().waits_for, step.already_signaled().start), (2, StartState::Waiting));
     }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backoff::Backoff;
-use crate::flow::Flow;
+use crate::flow::JobFlags;
 use crate::id::JobId;
 use crate::invalid::InvalidInput;
 use crate::json::JsonText;
@@ -210,7 +210,7 @@ pub struct Origin {
     pub params: BTreeMap<String, String>,
     /// Its result, if it succeeded and had one.
     pub result: Option<JsonText>,
-    /// Its sanitised error, if it failed.
+    /// Its sanitized error, if it failed.
     pub error: Option<String>,
 }
 
@@ -244,7 +244,7 @@ pub struct NewJob {
     /// Its name there.
     pub step: Option<StepName>,
     /// How it is tied to others.
-    pub flow: Flow,
+    pub flow: JobFlags,
     /// How many edges and signals it waits for; [`link`](crate::flow::link) counts.
     pub waits_for: u32,
     /// The signal that it waits for; [`awaiting`](Self::awaiting) sets it with what goes along.
@@ -268,7 +268,7 @@ impl NewJob {
             parent: None,
             workflow: None,
             step: None,
-            flow: Flow::none(),
+            flow: JobFlags::none(),
             waits_for: 0,
             signal: None,
         }

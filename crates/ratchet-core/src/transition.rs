@@ -180,7 +180,7 @@ impl Event {
                 "snoozed by its handler, handed back by a drain or a lost claim: no attempt consumed, ageing goes on"
             }
             Self::Fail => "dead letter: retries exhausted, not to be retried, or the third crash of its node",
-            Self::Cancel => "a running handler's token is cancelled, its result is discarded",
+            Self::Cancel => "a running handler's token is canceled, its result is discarded",
             Self::Pause => "remembers where it came from; pausing a paused job changes nothing and is no error",
             Self::Resume => "back to where it was paused from",
             Self::Retry => "attempts 0, error cleared, due now; takes its business key again or is refused",
@@ -190,7 +190,7 @@ impl Event {
                 "dead letter without a run: its signal did not come in time, or its condition could not be evaluated"
             }
             Self::Revive => {
-                "waits again: another job whose end had cancelled it, or had let it go and it has not begun, was retried; \
+                "waits again: another job whose end had canceled it, or had let it go and it has not begun, was retried; \
                  or it failed without its signal and was retried itself"
             }
         }

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use ratchet_core::batch::BATCH_KIND;
-use ratchet_core::recurring::NewRecurring;
+use ratchet_core::schedule::NewSchedule;
 use ratchet_core::store::SubmitUnit;
 use ratchet_core::{InvalidInput, JobSpec, JobType, Kind, NewJob, limits};
 
@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Lets a schedule in that is created at run time.
-    pub(crate) fn admit_schedule(&self, mut new: NewRecurring) -> Result<Admitted<NewRecurring>, SubmitError> {
+    pub(crate) fn admit_schedule(&self, mut new: NewSchedule) -> Result<Admitted<NewSchedule>, SubmitError> {
         if self.admits_everything() {
             return Ok(Admitted(new));
         }
@@ -173,8 +173,8 @@ impl Rules {
 
     /// Lets schedules in that the code of this node declares. They are written as they are: nodes compare what is stored with
     /// what they declare, and no two encryptions of a text are the same.
-    pub(crate) fn admit_declared(&self, all: &[NewRecurring]) -> Result<(), PolicyRefusal> {
-        let named = |new: &NewRecurring| format!("schedule of {}: ", new.spec.kind);
+    pub(crate) fn admit_declared(&self, all: &[NewSchedule]) -> Result<(), PolicyRefusal> {
+        let named = |new: &NewSchedule| format!("schedule of {}: ", new.spec.kind);
         all.iter().try_for_each(|new| self.check(&new.spec).map_err(|refusal| refusal.at(&named(new))))
     }
 }

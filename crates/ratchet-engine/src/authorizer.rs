@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use ratchet_core::recurring::RecurringRecord;
+use ratchet_core::schedule::ScheduleRecord;
 use ratchet_core::{
     DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobRecord, JobSpec, Principal, QueueName, ResourceName,
     ServiceName, SignalKey, StoreError,
@@ -154,7 +154,7 @@ impl<'a> Target<'a> {
         Self::Job { id: Some(job.id), spec: &job.spec }
     }
 
-    pub(crate) fn schedule(schedule: &'a RecurringRecord) -> Self {
+    pub(crate) fn schedule(schedule: &'a ScheduleRecord) -> Self {
         Self::Schedule { id: Some(schedule.id), spec: &schedule.spec }
     }
 

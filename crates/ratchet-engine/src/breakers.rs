@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
-use crate::pulse::Standing;
+use crate::heartbeat::Standing;
 use crate::resilience::Guarded;
 use crate::stats::Loop;
 use crate::upkeep::{Upkeep, spread};

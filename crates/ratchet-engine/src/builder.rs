@@ -10,7 +10,6 @@ use ratchet_core::{Clock, ClusterCoordinator, InvalidInput, NodeName, ResourceLi
 use crate::admission::Rules;
 use crate::authorizer::Authorizer;
 use crate::bus::Listener;
-use crate::care::BulkEvent;
 use crate::codec::{Codec, PayloadCodec};
 use crate::config::{Config, Slots};
 use crate::events::JobEvent;
@@ -25,6 +24,7 @@ use crate::policy::JobPolicy;
 use crate::polling::{AdaptivePolling, PollingStrategy};
 use crate::registry::Registration;
 use crate::resilience::ResilienceStrategy;
+use crate::retention::BulkEvent;
 use crate::retry::{DefaultRetryPolicy, RetryPolicy};
 use crate::sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
 use crate::trace::TraceCapture;
@@ -231,7 +231,7 @@ impl RatchetBuilder {
         self
     }
 
-    /// Takes the node's figures, instead of the `metrics` facade.
+    /// Takes the node's metrics, instead of the `metrics` facade.
     pub fn metrics_collector(mut self, collector: impl MetricsCollector) -> Self {
         self.metrics = Arc::new(collector);
         self
@@ -320,8 +320,8 @@ impl RatchetBuilder {
     }
 
     /// How often it is looked for jobs that were kept long enough. Every minute by default; one node of all does.
-    pub fn care(mut self, every: Duration) -> Self {
-        self.config.care = every;
+    pub fn retention_interval(mut self, every: Duration) -> Self {
+        self.config.retention_interval = every;
         self
     }
 

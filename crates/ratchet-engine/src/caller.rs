@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ratchet_core::page::{JobCursor, JobFilter, Page};
-use ratchet_core::recurring::RecurringRecord;
+use ratchet_core::schedule::ScheduleRecord;
 use ratchet_core::{InvalidInput, JobId, JobRecord, Principal, StoreError};
 
 use crate::authorizer::{Action, Authorizer, Denied, Scope, Target};
@@ -85,7 +85,7 @@ impl Client {
         self.allows(Action::Read, &Target::job(job))
     }
 
-    pub(crate) fn reads_schedule(&self, schedule: &RecurringRecord) -> bool {
+    pub(crate) fn reads_schedule(&self, schedule: &ScheduleRecord) -> bool {
         self.allows(Action::Read, &Target::schedule(schedule))
     }
 

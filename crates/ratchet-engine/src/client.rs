@@ -8,8 +8,8 @@ use ratchet_core::node::{NodeRecord, QueueRecord};
 use ratchet_core::page::{JobFilter, ListCursor, Page};
 use ratchet_core::store::{LastAttempts, StateCounts, SubmitUnit, Transitioned};
 use ratchet_core::{
-    AttemptRecord, Clock, ClusterCoordinator, CountBy, Counted, Flow, Followed, FollowedBy, Hint, InvalidInput, JobId,
-    JobRecord, JobState, JsonText, NodeId, Principal, Priority, QueueName, Store, StoreError, limits,
+    AttemptRecord, Clock, ClusterCoordinator, CountBy, Counted, Followed, FollowedBy, Hint, InvalidInput, JobFlags,
+    JobId, JobRecord, JobState, JsonText, NodeId, Principal, Priority, QueueName, Store, StoreError, limits,
 };
 use tokio::sync::watch;
 
@@ -18,7 +18,6 @@ use crate::announcer::Announcer;
 use crate::authorizer::{Action, Authorizer, Scope, Target};
 use crate::bus::{Bus, EventStream};
 use crate::caller::no_page;
-use crate::care::{self, BulkEvent, BulkEventKind, BulkEventStream};
 use crate::codec::{Codec, CodecError, PayloadCodec};
 use crate::enqueue::{Enqueue, SubmitError, Waking};
 use crate::events::{EventBus, JobEventKind};
@@ -28,6 +27,7 @@ use crate::job::Job;
 use crate::metered::Metered;
 use crate::metrics::Meter;
 use crate::policy::JobPolicy;
+use crate::retention::{self, BulkEvent, BulkEventKind, BulkEventStream};
 use crate::schedule::Notice;
 use crate::signal::awaiting;
 use crate::submitter::Submitter;
@@ -89,7 +89,7 @@ impl Client {
         let origin = new_node_id();
         let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin));
         let (events, wake, node) = (EventBus::new(clock, meter), Wake::default(), OnceLock::new());
-        let (schedules, bulk, trace_capture) = (Notice::default(), Bus::new(care::CAPACITY), OnceLock::new());
+        let (schedules, bulk, trace_capture) = (Notice::default(), Bus::new(retention::CAPACITY), OnceLock::new());
         let inner = Inner {
             store,
             submitter,
@@ -221,8 +221,8 @@ impl Client {
             return Ok(false);
         }
         let changed = self.inner.store.cancel(id).await?;
-        let is_batch = changed.as_ref().is_some_and(|changed| changed.job.flow.has(Flow::BATCH));
-        let canceled = self.after(changed, cancelled);
+        let is_batch = changed.as_ref().is_some_and(|changed| changed.job.flow.has(JobFlags::BATCH));
+        let canceled = self.after(changed, canceled_event);
         if is_batch {
             self.cancel_children(id).await?;
         }
@@ -232,7 +232,7 @@ impl Client {
     /// Cancels the job that stands for a batch, and leaves its children to whoever asked.
     pub(crate) async fn cancel_parent(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.cancel(id).await?;
-        Ok(self.after(changed, cancelled))
+        Ok(self.after(changed, canceled_event))
     }
 
     /// Suspends a PENDING or FAILED job. Pausing a paused job is `true` too; anything else is `false`.
@@ -557,10 +557,10 @@ impl Client {
 }
 
 /// What to tell of a cancellation.
-pub(crate) fn cancelled(transitioned: &Transitioned) -> JobEventKind {
+pub(crate) fn canceled_event(transitioned: &Transitioned) -> JobEventKind {
     let previous = transitioned.from.state();
     let timing = transitioned.job.timing.filter(|_| previous == JobState::Running);
-    JobEventKind::Cancelled { previous, duration: timing.map(|timing| timing.duration) }
+    JobEventKind::Canceled { previous, duration: timing.map(|timing| timing.duration) }
 }
 
 impl fmt::Debug for Client {

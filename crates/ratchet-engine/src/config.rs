@@ -49,14 +49,14 @@ pub(crate) struct Config {
     pub(crate) reconcile: Duration,
     /// How long a stopping node lets its jobs finish.
     pub(crate) drain: Duration,
-    /// How long a cancelled handler may take to notice before it is dropped.
+    /// How long a canceled handler may take to notice before it is dropped.
     pub(crate) cancel_grace: Duration,
     /// How long one transaction may take before it counts as lost.
     pub(crate) store_deadline: Duration,
     /// How long jobs are kept after their end.
     pub(crate) retention: Retention,
     /// How often it is looked for what has been kept long enough.
-    pub(crate) care: Duration,
+    pub(crate) retention_interval: Duration,
     /// How often the depths of the queues are told.
     pub(crate) gauges: Duration,
     /// What is kept of jobs' logs.
@@ -79,7 +79,7 @@ impl Default for Config {
             cancel_grace: Duration::from_secs(1),
             store_deadline: Duration::from_secs(30),
             retention: Retention::default(),
-            care: Duration::from_mins(1),
+            retention_interval: Duration::from_mins(1),
             gauges: Duration::from_secs(15),
             job_logs: JobLogs::default(),
             gather: Duration::from_millis(2),
@@ -98,7 +98,7 @@ impl Config {
         check_range("drain_timeout", self.drain, Duration::ZERO, Duration::from_hours(24 * 7))?;
         check_range("cancel_grace", self.cancel_grace, Duration::ZERO, Duration::from_hours(1))?;
         check_range("store_deadline", self.store_deadline, ms(100), Duration::from_hours(1))?;
-        check_range("care", self.care, ms(10), Duration::from_hours(24))?;
+        check_range("retention_interval", self.retention_interval, ms(10), Duration::from_hours(24))?;
         check_range("gauges", self.gauges, ms(10), Duration::from_hours(1))?;
         self.retention.check()?;
         self.job_logs.check()?;

@@ -10,19 +10,19 @@ use jiff::Timestamp;
 use ratchet_core::prepare::PrepareCompletion;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Decision, Fence, Flow, Input, InvalidInput, JobId, JobRecord, JobType, JsonText, Kind, LogLevel, LogLine, NodeId,
-    Origin, Outcome, Settled, Settlement, Signal, Tag, TraceContext, Verdicts, clock, decide,
+    Decision, Fence, Input, InvalidInput, JobFlags, JobId, JobRecord, JobType, JsonText, Kind, LogLevel, LogLine,
+    NodeId, Origin, Outcome, Settled, Settlement, Signal, Tag, TraceContext, Verdicts, clock, decide,
 };
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 use crate::codec;
+use crate::decoded::DecodedInputs;
 use crate::failure::Failure;
 use crate::ids::new_job_id;
 use crate::inject::{State, StateMap};
 use crate::job_log::{AttemptLog, JobLog, LogQueue, Writing};
-use crate::opened::Opened;
 use crate::workflow::handed_over;
 
 /// The running attempt, as its handler sees it. Cheap to clone.
@@ -40,7 +40,7 @@ struct Inner {
     client: Client,
     token: CancellationToken,
     /// What a codec wrote of these, once it is decoded.
-    opened: OnceLock<Opened>,
+    opened: OnceLock<DecodedInputs>,
     begun: Instant,
     progress: Mutex<ProgressCell>,
     completion: Mutex<Option<Settlement>>,
@@ -139,12 +139,12 @@ impl JobContext {
         let stored = results.flatten().chain(signal.as_ref().map(|signal| &signal.payload)).chain([&job.spec.payload]);
         // Most jobs have nothing of the sort.
         if stored.map(JsonText::as_str).any(codec::may_hold_sealed) {
-            let _ = opened.set(Opened::of(&client.rules().codec, job, inputs, signal.as_ref())?);
+            let _ = opened.set(DecodedInputs::of(&client.rules().codec, job, inputs, signal.as_ref())?);
         }
         Ok(())
     }
 
-    fn opened(&self) -> Option<&Opened> {
+    fn opened(&self) -> Option<&DecodedInputs> {
         self.inner.opened.get()
     }
 
@@ -199,7 +199,7 @@ impl JobContext {
             format!("[{}]", results.join(","))
         };
         // Where one result is a list, it could not be told from several: a join has a list of results, however many came.
-        let joins = self.inner.job.job_type == JobType::WorkflowJoin || self.inner.job.flow.has(Flow::JOIN_ANY);
+        let joins = self.inner.job.job_type == JobType::WorkflowJoin || self.inner.job.flow.has(JobFlags::JOIN_ANY);
         match &before[..] {
             [] => {
                 let text = format!("job {} takes the result of the step before, but there is none", self.id());
@@ -328,8 +328,8 @@ impl JobContext {
         self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner).written = Some(fraction);
     }
 
-    /// Whether the attempt should end: the job was cancelled, timed out, or the node is stopping.
-    pub fn is_cancelled(&self) -> bool {
+    /// Whether the attempt should end: the job was canceled, timed out, or the node is stopping.
+    pub fn is_canceled(&self) -> bool {
         self.inner.token.is_cancelled()
     }
 
@@ -337,11 +337,11 @@ impl JobContext {
     ///
     /// One that breaks off returns an error, whichever: the job of a node that is stopping goes back to its queue, and the
     /// attempt does not count. `Ok` says that the work is done.
-    pub async fn cancelled(&self) {
+    pub async fn canceled(&self) {
         self.inner.token.cancelled().await;
     }
 
-    /// A token for code that takes one; cancelling it cancels nothing else.
+    /// A token for code that takes one; canceling it cancels nothing else.
     pub fn cancellation_token(&self) -> CancellationToken {
         self.inner.token.child_token()
     }
@@ -403,7 +403,7 @@ impl PrepareCompletion for JobContext {
             .map_err(|failure| InvalidInput::new("result", failure.message().trim_start_matches("`result` ")))?;
         Ok(self
             .decide(Outcome::Succeeded { result }, Verdicts::default())
-            .expect("only a cancelled attempt has nothing to write"))
+            .expect("only a canceled attempt has nothing to write"))
     }
 
     fn completion_written(&self, settlement: Settlement, settled: Settled) {

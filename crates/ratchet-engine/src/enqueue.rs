@@ -13,12 +13,12 @@ use ratchet_core::{
 };
 
 use crate::authorizer::{Action, Denied};
-use crate::client::{Client, cancelled};
+use crate::client::{Client, canceled_event};
 use crate::handle::JobHandle;
 use crate::ids::new_job_id;
 use crate::job::Job;
 use crate::policy::PolicyRefusal;
-use crate::refused::Sort;
+use crate::refused::SubmittedKind;
 use crate::signal::awaiting;
 use crate::step::{IntoStep, Later, Step, spec_options};
 use crate::workflow::{IntoBranch, Plan, When};
@@ -28,13 +28,13 @@ use crate::workflow::{IntoBranch, Plan, When};
 #[must_use = "nothing is submitted before .submit()"]
 pub struct Enqueue<J: Job> {
     client: Client,
-    options: Options,
+    options: SubmitOptions,
     _job: PhantomData<fn() -> J>,
 }
 
 /// The options of a submit, free of the job's type.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct SubmitOptions {
     step: Step,
     due: Due,
     immediate: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     exclusive: bool,
 }
 
-spec_options!(pub(crate) Options, step);
+spec_options!(pub(crate) SubmitOptions, step);
 
 /// Whether the nodes are to be woken for jobs, and the highest priority of those that they are woken for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,18 +73,18 @@ pub enum SubmitError {
         /// Of several jobs, the one that asked for it.
         of: Option<String>,
         /// Whether a job holds it, or a schedule.
-        held_by: Sort,
+        held_by: SubmittedKind,
     },
     /// An earlier submit with the same idempotency key made something of another sort; nothing was written.
-    #[error("an earlier submit with this idempotency key made {is} {id}, which is no {asked_for}; use another key")]
+    #[error("an earlier submit with this idempotency key made {existing} {id}, not a {expected}; use another key")]
     #[non_exhaustive]
-    OtherSort {
+    IdempotencyKeyReused {
         /// What it made.
         id: JobId,
         /// What that is.
-        is: Sort,
+        existing: SubmittedKind,
         /// What was to be made now.
-        asked_for: Sort,
+        expected: SubmittedKind,
     },
     /// The job policy does not allow it; nothing was written.
     #[error("the job policy refused the job: {0}")]
@@ -109,10 +109,10 @@ impl From<Denied> for SubmitError {
     }
 }
 
-fn duplicate_text(key: &BusinessKey, holder: JobId, of: Option<&str>, held_by: Sort) -> String {
+fn duplicate_text(key: &BusinessKey, holder: JobId, of: Option<&str>, held_by: SubmittedKind) -> String {
     let of = of.map_or_else(String::new, |of| format!(" of {of}"));
     let advice = match held_by {
-        Sort::Schedule => "cancel that, or use another key",
+        SubmittedKind::Schedule => "cancel that, or use another key",
         _ => "wait for it, cancel it or replace it",
     };
     format!("the business key {:?}{of} is held by {held_by} {holder}; {advice}", key.as_str())
@@ -128,7 +128,7 @@ impl From<StoreError> for SubmitError {
     fn from(error: StoreError) -> Self {
         match error.kind() {
             ErrorKind::Duplicate { business_key, holder } => {
-                let (of, held_by) = (None, Sort::Job);
+                let (of, held_by) = (None, SubmittedKind::Job);
                 Self::Duplicate { business_key: business_key.clone(), holder: *holder, of, held_by }
             }
             _ => Self::Store(error),
@@ -171,7 +171,7 @@ forwarded_options! {
 
 impl<J: Job> Enqueue<J> {
     pub(crate) fn new(client: Client, job: &J) -> Self {
-        let options = Options {
+        let options = SubmitOptions {
             step: Step::of(job),
             due: Due::NOW,
             immediate: false,
@@ -254,7 +254,7 @@ impl<J: Job> Enqueue<J> {
 
     /// Follows when this job, and every step that was added before, has succeeded.
     ///
-    /// Every step is stored at submit and waits. If one fails for good or is cancelled, all that follow are cancelled; a
+    /// Every step is stored at submit and waits. If one fails for good or is canceled, all that follow are canceled; a
     /// retry of the one that failed brings them back. A step may take the result of the one before: [`Prev`](crate::Prev).
     pub fn then(mut self, step: impl IntoStep) -> Self {
         self.options.chain.push(step.into_step());
@@ -293,7 +293,7 @@ impl<J: Job> Enqueue<J> {
     /// # Errors
     /// [`SubmitError::Invalid`] for bad input, [`SubmitError::Duplicate`] while the business key is held,
     /// [`SubmitError::Refused`] by the [`JobPolicy`](crate::JobPolicy), [`SubmitError::Denied`] by the
-    /// [`Authorizer`](crate::Authorizer), all without anything written; [`SubmitError::OtherSort`] if the idempotency key
+    /// [`Authorizer`](crate::Authorizer), all without anything written; [`SubmitError::IdempotencyKeyReused`] if the idempotency key
     /// stands for a workflow or a batch; [`SubmitError::Store`] if the database could not be reached or refused.
     pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
@@ -302,14 +302,14 @@ impl<J: Job> Enqueue<J> {
         let outcome = client.submit_unit(unit).await?;
         client.submitted(wake);
         client.tell_awaiting(awaiting).await;
-        client.check_sort(outcome[0], Sort::Job).await?;
+        client.check_submitted_kind(outcome[0], SubmittedKind::Job).await?;
         Ok(JobHandle::new(client, outcome[0]))
     }
 
     /// Cancels the job `old` and stores this one in its place, in one transaction.
     ///
     /// This job may take over the business key of the old one, whose record will point to it. It takes over nothing else: what
-    /// follows a step is cancelled with it, and a child of a batch counts as cancelled.
+    /// follows a step is canceled with it, and a child of a batch counts as canceled.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), and [`SubmitError::Store`] of kind [`NotFound`](ErrorKind::NotFound) or
@@ -330,7 +330,7 @@ impl<J: Job> Enqueue<J> {
         let submitted = match client.store().replace(old, &job).await? {
             Replacement::Existing(id) => Submitted::Existing(id),
             Replacement::Replaced(replaced) => {
-                client.publish(&replaced.job, cancelled(&replaced));
+                client.publish(&replaced.job, canceled_event(&replaced));
                 client.followed(&replaced.followed, None);
                 client.wake_for(&replaced.followed);
                 client.wake().revoked();
@@ -344,12 +344,12 @@ impl<J: Job> Enqueue<J> {
         Ok(JobHandle::new(client, submitted))
     }
 
-    pub(crate) fn into_parts(self) -> (Client, Options) {
+    pub(crate) fn into_parts(self) -> (Client, SubmitOptions) {
         (self.client, self.options)
     }
 }
 
-impl Options {
+impl SubmitOptions {
     /// The jobs to store, checked, the first first, and whether the nodes are to be woken for it.
     pub(crate) fn into_unit(mut self, client: &Client) -> Result<(SubmitUnit, Waking), InvalidInput> {
         let (chain, branches) = (std::mem::take(&mut self.chain), std::mem::take(&mut self.branches));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::decide::CRASH_LIMIT;
-use ratchet_core::recurring::RecurringRecord;
+use ratchet_core::schedule::ScheduleRecord;
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::{
     BatchSummary, BusinessKey, Change, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord,
@@ -14,7 +14,7 @@ use ratchet_core::{
 
 use crate::batch::summary_of;
 use crate::bus::{Bus, EventStream};
-use crate::figures::Tell;
+use crate::job_metrics::Recorder;
 use crate::metrics::Meter;
 
 /// Something that happened to a job.
@@ -60,14 +60,14 @@ pub enum JobEventKind {
     },
     /// An attempt failed; what follows is told by the next event.
     Failed {
-        /// The sanitised error.
+        /// The sanitized error.
         error: String,
         /// Which attempt, from 1.
         attempt: u32,
     },
     /// It will be tried again: after a failed attempt, or because a person said so.
     Retrying {
-        /// The sanitised error; `None` after a manual retry.
+        /// The sanitized error; `None` after a manual retry.
         error: Option<String>,
         /// How many attempts were counted.
         attempt: u32,
@@ -76,7 +76,7 @@ pub enum JobEventKind {
     },
     /// It failed for good.
     DeadLettered {
-        /// The sanitised error.
+        /// The sanitized error.
         error: String,
         /// How many attempts were counted.
         attempt: u32,
@@ -95,8 +95,8 @@ pub enum JobEventKind {
         /// How long it was put off.
         delay: Duration,
     },
-    /// It was cancelled.
-    Cancelled {
+    /// It was canceled.
+    Canceled {
         /// Where it stood before.
         previous: JobState,
         /// How long its attempt had been running, if one was.
@@ -118,12 +118,12 @@ pub enum JobEventKind {
     },
     /// Its signal did not come in time; told before [`DeadLettered`](Self::DeadLettered).
     SignalTimedOut,
-    /// It was cancelled because of another job's end.
-    CancelledBy {
-        /// The job that failed or was cancelled, however far up.
+    /// It was canceled because of another job's end.
+    CanceledBy {
+        /// The job that failed or was canceled, however far up.
         because: JobId,
     },
-    /// It waits again, because what had cancelled it, or had let it go, was retried.
+    /// It waits again, because what had canceled it, or had let it go, was retried.
     Revived,
     /// The last child of the batch that it stands for has ended; told after [`Released`](Self::Released).
     BatchCompleting,
@@ -135,7 +135,7 @@ pub enum JobEventKind {
         succeeded: u64,
         /// Those in the dead letter queue.
         failed: u64,
-        /// Those that were cancelled.
+        /// Those that were canceled.
         canceled: u64,
     },
     /// It was paused.
@@ -158,8 +158,8 @@ pub enum JobEventKind {
     SchedulePaused,
     /// A schedule goes on after a pause.
     ScheduleResumed,
-    /// A schedule was cancelled.
-    ScheduleCancelled,
+    /// A schedule was canceled.
+    ScheduleCanceled,
     /// A schedule has ended, because no live node declares it any more.
     ScheduleRetired,
     /// Its node died and it was given to others, or to the dead letter queue.
@@ -198,7 +198,7 @@ impl EventBus {
         let what = match &followed.what {
             FollowedBy::Released => JobEventKind::Released,
             FollowedBy::Awaiting | FollowedBy::Signaled => JobEventKind::SignalWaiting,
-            FollowedBy::Canceled { because } => JobEventKind::CancelledBy { because: *because },
+            FollowedBy::Canceled { because } => JobEventKind::CanceledBy { because: *because },
             FollowedBy::Revived => JobEventKind::Revived,
             FollowedBy::Failed { error } => {
                 JobEventKind::DeadLettered { error: error.clone(), attempt: 0, reason: DeadLetterReason::NeverRan }
@@ -245,7 +245,7 @@ impl EventBus {
     }
 
     /// Tells of a schedule.
-    pub(crate) fn publish_schedule(&self, schedule: &RecurringRecord, node: Option<NodeId>, what: JobEventKind) {
+    pub(crate) fn publish_schedule(&self, schedule: &ScheduleRecord, node: Option<NodeId>, what: JobEventKind) {
         if !self.is_heard() {
             return;
         }
@@ -267,15 +267,15 @@ impl EventBus {
         self.publish_with(&mut &self.meter, job, node, what);
     }
 
-    /// The same, with somebody else to tell the figures of it.
+    /// The same, with somebody else to tell the metrics of it.
     pub(crate) fn publish_with(
         &self,
-        figures: &mut impl Tell,
+        metrics: &mut impl Recorder,
         job: &JobRecord,
         node: Option<NodeId>,
         what: JobEventKind,
     ) {
-        figures.event(&job.spec.kind, &job.spec.queue, &what);
+        metrics.event(&job.spec.kind, &job.spec.queue, &what);
         if !self.is_heard() {
             return;
         }
@@ -296,7 +296,7 @@ impl EventBus {
     /// Tells what a settlement did, once it is committed.
     pub(crate) fn publish_settled(
         &self,
-        figures: &mut impl Tell,
+        metrics: &mut impl Recorder,
         job: &JobRecord,
         settlement: &Settlement,
         defer: Option<DeferReason>,
@@ -305,23 +305,23 @@ impl EventBus {
         let node = Some(settlement.fence.node);
         let attempt = settlement.attempt.as_ref();
         if let Some(attempt) = attempt {
-            figures.attempt(job, attempt);
+            metrics.attempt(job, attempt);
         }
         let failed = |error: &str, attempt| JobEventKind::Failed { error: error.to_owned(), attempt };
         if let (Some(AttemptStatus::TimedOut), Some(timeout)) = (attempt.map(|a| a.status), job.spec.timeout) {
-            self.publish_with(figures, job, node, JobEventKind::TimedOut { timeout });
+            self.publish_with(metrics, job, node, JobEventKind::TimedOut { timeout });
         }
         if let Change::Reschedule { .. } | Change::Fail { .. } = settlement.change {
-            figures.failed(&job.spec.kind, attempt.map(|a| a.status));
+            metrics.failed(&job.spec.kind, attempt.map(|a| a.status));
         }
         match &settlement.change {
             Change::Succeed { result, .. } => {
                 let duration = attempt.map(|a| a.timing.duration).unwrap_or_default();
-                self.publish_with(figures, job, node, JobEventKind::Completed { duration });
+                self.publish_with(metrics, job, node, JobEventKind::Completed { duration });
                 if let Some(summary) = summary_of(result.as_ref()).filter(|_| job.job_type == JobType::BatchParent) {
                     let BatchSummary { total, succeeded, failed, canceled, .. } = summary;
                     self.publish_with(
-                        figures,
+                        metrics,
                         job,
                         node,
                         JobEventKind::BatchCompleted { total, succeeded, failed, canceled },
@@ -329,30 +329,30 @@ impl EventBus {
                 }
             }
             Change::Reschedule { delay, attempts, error } => {
-                self.publish_with(figures, job, node, failed(error.text(), *attempts));
+                self.publish_with(metrics, job, node, failed(error.text(), *attempts));
                 let ended = attempt.map_or_else(|| self.clock.now(), |a| a.timing.ended_at);
                 let due = ratchet_core::clock::later(ended, *delay);
                 let error = Some(error.text().to_owned());
-                self.publish_with(figures, job, node, JobEventKind::Retrying { error, attempt: *attempts, due });
+                self.publish_with(metrics, job, node, JobEventKind::Retrying { error, attempt: *attempts, due });
             }
             Change::Fail { attempts, error, reason } => {
                 if let DeadLetterReason::CrashLimit { .. } = reason {
-                    self.publish_with(figures, job, node, JobEventKind::Rescued { crash_count: CRASH_LIMIT });
+                    self.publish_with(metrics, job, node, JobEventKind::Rescued { crash_count: CRASH_LIMIT });
                 }
-                self.publish_with(figures, job, node, failed(error.text(), *attempts));
+                self.publish_with(metrics, job, node, failed(error.text(), *attempts));
                 let what = JobEventKind::DeadLettered {
                     error: error.text().to_owned(),
                     attempt: *attempts,
                     reason: reason.clone(),
                 };
-                self.publish_with(figures, job, node, what);
+                self.publish_with(metrics, job, node, what);
             }
             Change::Defer { delay } => {
                 let reason = defer.unwrap_or(DeferReason::Drained);
-                self.publish_with(figures, job, node, JobEventKind::Deferred { reason, delay: *delay });
+                self.publish_with(metrics, job, node, JobEventKind::Deferred { reason, delay: *delay });
             }
             Change::Rescue { crash_count } => {
-                self.publish_with(figures, job, node, JobEventKind::Rescued { crash_count: *crash_count });
+                self.publish_with(metrics, job, node, JobEventKind::Rescued { crash_count: *crash_count });
             }
         }
     }

@@ -85,7 +85,7 @@ impl Failure {
         &self.class
     }
 
-    /// The error's text with its sources, not yet sanitised.
+    /// The error's text with its sources, not yet sanitized.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -22,7 +22,7 @@ pub(crate) enum Passage {
     /// Go on.
     Open,
     /// The job is no longer wanted.
-    Cancelled,
+    Canceled,
     /// Never: the attempt fails with this.
     Refused(Failure),
 }
@@ -36,13 +36,13 @@ pub(crate) fn gates(rules: &Rules) -> Arc<[Box<dyn Gate>]> {
     gates.into()
 }
 
-/// Is the job still to run? It may have been cancelled, or the node fenced, between claim and start.
+/// Is the job still to run? It may have been canceled, or the node fenced, between claim and start.
 struct StillWanted;
 
 #[async_trait]
 impl Gate for StillWanted {
     async fn check(&self, ctx: &JobContext) -> Passage {
-        if ctx.is_cancelled() { Passage::Cancelled } else { Passage::Open }
+        if ctx.is_canceled() { Passage::Canceled } else { Passage::Open }
     }
 }
 

@@ -29,11 +29,11 @@ pub enum ResultError {
     Failed {
         /// The job.
         id: JobId,
-        /// Its sanitised error.
+        /// Its sanitized error.
         error: String,
     },
-    /// The job was cancelled.
-    #[error("job {id} was cancelled")]
+    /// The job was canceled.
+    #[error("job {id} was canceled")]
     Canceled {
         /// The job.
         id: JobId,
@@ -117,8 +117,8 @@ impl<T> JobHandle<T> {
                         event.what,
                         JobEventKind::Completed { .. }
                             | JobEventKind::DeadLettered { .. }
-                            | JobEventKind::Cancelled { .. }
-                            | JobEventKind::CancelledBy { .. }
+                            | JobEventKind::Canceled { .. }
+                            | JobEventKind::CanceledBy { .. }
                     );
                     if event.job_id == self.id && terminal {
                         return;

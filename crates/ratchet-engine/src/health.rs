@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::client::Client;
-use crate::pulse::Standing;
+use crate::heartbeat::Standing;
 use crate::stats::{Counters, LastSuccess, Loop};
 
 /// A loop that did not succeed for so long is not well; nor is one that looks seldom and missed two looks.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
-use ratchet_core::explain::{Beyond, Explanation, Here, Reason, explain};
-use ratchet_core::insight::{COUNTED_MAX, QueueHealth, Waiting, queue_health, waiting_by_queue};
+use ratchet_core::explain::{Explanation, LocalNode, Reason, WithheldScope, explain};
+use ratchet_core::insight::{COUNTED_MAX, QueueBacklog, QueueHealth, queue_health, waiting_by_queue};
 use ratchet_core::{JobId, JobState, QueueName, Store, StoreError};
 
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
+use crate::heartbeat::Standing;
 use crate::metrics::{Meter, names};
-use crate::pulse::Standing;
 use crate::ratchet::Ratchet;
 use crate::service_watch::ServiceWatch;
 use crate::stats::Loop;
@@ -62,7 +62,7 @@ impl Client {
         if !self.may(Action::Read, id).await? {
             return Ok(None);
         }
-        let mut told = explain(&**self.store(), id, &Here::default()).await?;
+        let mut told = explain(&**self.store(), id, &LocalNode::default()).await?;
         for reason in told.iter_mut().flat_map(|told| &mut told.reasons) {
             if let Some(beyond) = reason.beyond().filter(|beyond| !self.allows(Action::Read, &list_of(*beyond))) {
                 *reason = Reason::Withheld { beyond };
@@ -73,12 +73,12 @@ impl Client {
 }
 
 /// The list that tells what a reason tells.
-fn list_of(beyond: Beyond) -> Target<'static> {
+fn list_of(beyond: WithheldScope) -> Target<'static> {
     match beyond {
-        Beyond::Queue => Target::Queues,
-        Beyond::Service => Target::Services,
-        Beyond::Resource => Target::Resources,
-        Beyond::Nodes => Target::Nodes,
+        WithheldScope::Queue => Target::Queues,
+        WithheldScope::Service => Target::Services,
+        WithheldScope::Resource => Target::Resources,
+        WithheldScope::Nodes => Target::Nodes,
     }
 }
 
@@ -89,14 +89,14 @@ impl Ratchet {
     /// # Errors
     /// If the store cannot be asked.
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, StoreError> {
-        let Known { boost, services } = self.known();
+        let NodeDefaults { boost, services } = self.known();
         let node = Some((self.node_id(), services.vitals()));
-        explain(&**self.store(), id, &Here { boost: *boost, node }).await
+        explain(&**self.store(), id, &LocalNode { boost: *boost, node }).await
     }
 }
 
 /// What a node knows of itself that explanations need.
-pub(crate) struct Known {
+pub(crate) struct NodeDefaults {
     pub(crate) boost: Boost,
     pub(crate) services: ServiceWatch,
 }
@@ -120,7 +120,7 @@ impl Gauges {
         let dead_letters = self.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
         self.told.extend(waiting.keys().cloned());
         for queue in &self.told {
-            let Waiting { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
+            let QueueBacklog { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
             let labels = [("queue", queue.as_str())];
             self.meter.gauge(names::QUEUE_DEPTH, &labels, number(depth.count));
             self.meter.gauge(names::QUEUE_OLDEST, &labels, oldest.unwrap_or_default().as_secs_f64());

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use ratchet_core::{NodeId, Store, StoreError};
 
 /// The right to fire schedules, and to retire them.
-pub(crate) const SCHEDULES: &str = "recurring";
+pub(crate) const SCHEDULES: &str = "schedules";
 /// The right to end waits for signals.
 pub(crate) const SIGNALS: &str = "signals";
-/// The right to cancel what is left of cancelled batches.
+/// The right to cancel what is left of canceled batches.
 pub(crate) const BATCHES: &str = "batches";
 /// The right to archive and purge.
-pub(crate) const CARE: &str = "care";
+pub(crate) const RETENTION: &str = "retention";
 
 /// One of these rights, as a loop asks for it.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ impl KeptLease {
 
 /// Lets other nodes have whatever this one holds, so that they need not wait until it runs out.
 pub(crate) async fn release_all(store: &dyn Store, node: NodeId) {
-    for name in [SCHEDULES, SIGNALS, BATCHES, CARE] {
+    for name in [SCHEDULES, SIGNALS, BATCHES, RETENTION] {
         release(store, name, node).await;
     }
 }

@@ -29,7 +29,7 @@ pub(crate) async fn tell(
         for one in counters.last_success.ages(clock.now()) {
             counters.meter.gauge(names::LOOP_AGE, &[("loop", one.which.as_str())], one.since.as_secs_f64());
         }
-        // The coordinator may be the user's: a panic costs its figures.
+        // The coordinator may be the user's: a panic costs its metrics.
         let ask =
             |coordinator: &Arc<dyn ClusterCoordinator>| catch_unwind(AssertUnwindSafe(|| coordinator.stats())).ok();
         if let Some(now) = coordinator.as_ref().and_then(ask) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use ratchet_core::node::{NodeRegistration, NodeVitals};
-use ratchet_core::store::{Call, PulseStore, StoreDecorator};
+use ratchet_core::store::{Call, HeartbeatStore, StoreDecorator};
 use ratchet_core::{ErrorKind, NodeId, Store, StoreError, Timestamp};
 
 use crate::metrics::{Meter, names};
@@ -97,28 +97,28 @@ impl StoreDecorator for Metered {
         self.within_deadline(call.operation, answer).await
     }
 
-    async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
-        let pulse = self.within_deadline("open_pulse", self.store.open_pulse()).await?;
-        Ok(Box::new(MeteredPulse { pulse, metered: self.clone() }))
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
+        let heartbeat = self.within_deadline("open_heartbeat", self.store.open_heartbeat()).await?;
+        Ok(Box::new(MeteredHeartbeat { heartbeat, metered: self.clone() }))
     }
 }
 
 /// The heartbeat's connection. Only registering has the deadline: the heartbeat bounds what it repeats by its grace, which is what
 /// it may not miss.
-struct MeteredPulse {
-    pulse: Box<dyn PulseStore>,
+struct MeteredHeartbeat {
+    heartbeat: Box<dyn HeartbeatStore>,
     metered: Metered,
 }
 
 #[async_trait]
-impl PulseStore for MeteredPulse {
+impl HeartbeatStore for MeteredHeartbeat {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
-        self.metered.time("heartbeat", self.pulse.beat(node, vitals)).await
+        self.metered.time("heartbeat", self.heartbeat.beat(node, vitals)).await
     }
     async fn database_time(&mut self) -> Result<Timestamp, StoreError> {
-        self.metered.time("database_time", self.pulse.database_time()).await
+        self.metered.time("database_time", self.heartbeat.database_time()).await
     }
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {
-        self.metered.within_deadline("register", self.pulse.register(node)).await
+        self.metered.within_deadline("register", self.heartbeat.register(node)).await
     }
 }

@@ -1,14 +1,14 @@
-//! Figures for those who watch: what is counted, timed and measured, under which names.
+//! Metrics for those who watch: what is counted, timed and measured, under which names.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What a figure is about: names and values, such as `kind` and `billing.charge`.
+/// What a metric is about: names and values, such as `kind` and `billing.charge`.
 pub type Labels<'a> = &'a [(&'static str, &'a str)];
 
-/// Takes the figures of a node or client.
+/// Takes the metrics of a node or client.
 ///
 /// The default hands them to the [`metrics`] facade, where they go wherever the application has installed a recorder for;
 /// without one they cost next to nothing. It is called often, from the middle of things: it must be quick and must not
@@ -32,7 +32,7 @@ pub trait MetricsCollector: Send + Sync + 'static {
     fn gauge(&self, name: &'static str, labels: Labels<'_>, value: f64);
 }
 
-/// The names of all figures, with what they mean.
+/// The names of all metrics, with what they mean.
 pub mod names {
     /// Attempts that began. Labels: `kind`, `queue`.
     pub const STARTED: &str = "ratchet.jobs.started";
@@ -48,8 +48,8 @@ pub mod names {
     pub const DEAD_LETTERED: &str = "ratchet.jobs.dead_lettered";
     /// Jobs that went back without an attempt consumed. Labels: `kind`, `reason`.
     pub const DEFERRED: &str = "ratchet.jobs.deferred";
-    /// Jobs that were cancelled. Label: `kind`.
-    pub const CANCELLED: &str = "ratchet.jobs.cancelled";
+    /// Jobs that were canceled. Label: `kind`.
+    pub const CANCELED: &str = "ratchet.jobs.canceled";
     /// Jobs of dead nodes that went to others. Label: `kind`.
     pub const RESCUED: &str = "ratchet.jobs.rescued";
     /// Seconds that an attempt ran. Labels: `kind`, `outcome`.
@@ -92,7 +92,7 @@ pub mod names {
     pub const BREAKER: &str = "ratchet.breaker.state";
 }
 
-/// Hands figures to the [`metrics`] facade.
+/// Hands metrics to the [`metrics`] facade.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FacadeMetrics;
 
@@ -106,7 +106,7 @@ impl MetricsCollector for FacadeMetrics {
     }
 
     fn times(&self, name: &'static str, labels: Labels<'_>, seconds: &[f64]) {
-        // Finding the histogram is most of what a figure costs.
+        // Finding the histogram is most of what a metric costs.
         let histogram = metrics::histogram!(name, owned(labels));
         for one in seconds {
             histogram.record(*one);

@@ -14,7 +14,7 @@ pub struct Poll {
     /// How many were claimed.
     pub claimed: usize,
     /// Taken slots over all slots, from 0 to 1.
-    pub utilisation: f64,
+    pub utilization: f64,
 }
 
 /// Decides how long to wait before the next poll. Wakeups and due times come on top: polling is the floor.
@@ -127,7 +127,7 @@ impl PollingStrategy for AdaptivePolling {
             return self.waits.normal_min / 4;
         }
         // Full slots leave nothing to claim for: between half and one and a half times the wait.
-        let load = 0.5 + poll.utilisation.clamp(0.0, 1.0);
+        let load = 0.5 + poll.utilization.clamp(0.0, 1.0);
         self.steady().mul_f64(load).clamp(self.waits.normal_min, self.waits.normal_max)
     }
 
@@ -145,11 +145,11 @@ mod tests {
     fn check(polls: &[(u64, usize, usize, f64)], woken: bool, expected_ms: u64) {
         let mut strategy = AdaptivePolling::default();
         let (last, before) = polls.split_last().unwrap();
-        let poll = |(at, asked, claimed, utilisation): (u64, usize, usize, f64)| Poll {
+        let poll = |(at, asked, claimed, utilization): (u64, usize, usize, f64)| Poll {
             at: Duration::from_secs(at),
             asked,
             claimed,
-            utilisation,
+            utilization,
         };
         for earlier in before {
             strategy.after_poll(poll(*earlier));

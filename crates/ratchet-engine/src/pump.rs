@@ -17,12 +17,12 @@ use crate::config::Config;
 use crate::context::{Claimed, JobContext};
 use crate::events::JobEventKind;
 use crate::executor::Held;
-use crate::figures::Gathered;
+use crate::heartbeat::Standing;
 use crate::inject::StateMap;
 use crate::job_log::LogQueue;
+use crate::job_metrics::BatchedMetrics;
 use crate::polling::{Poll, PollingStrategy};
-use crate::pulse::Standing;
-use crate::run::{Ended, Leash, Pull, Runner};
+use crate::run::{CancelHandle, CancelReason, Ended, Runner};
 use crate::slots::{PoolIndex, SlotPools};
 use crate::stats::{Counters, Loop};
 
@@ -34,15 +34,15 @@ pub(crate) struct Pump {
     logs: Arc<LogQueue>,
     pub(super) config: Config,
     pub(super) counters: Arc<Counters>,
-    /// Figures of jobs that this turn began or ended.
-    pub(super) figures: Gathered,
+    /// Metrics of jobs that this turn began or ended.
+    pub(super) metrics: BatchedMetrics,
     pub(super) slots: SlotPools,
     pub(super) strategy: Box<dyn PollingStrategy>,
     pub(super) standing: watch::Receiver<Standing>,
     /// When a stopping node gives up on what still runs; `None` while it is not stopping.
     pub(super) drain: watch::Receiver<Option<Instant>>,
 
-    pub(super) running: HashMap<Fence, Running>,
+    pub(super) running: HashMap<Fence, RunningAttempt>,
     /// Ended attempts whose settlements are not written yet: they keep their slots.
     pub(super) ended: Vec<EndedAttempt>,
     /// The settlements of `ended`, in the same order, so that a turn borrows them as they are.
@@ -65,10 +65,10 @@ pub(crate) struct Pump {
 }
 
 /// A job that runs here.
-pub(super) struct Running {
+pub(super) struct RunningAttempt {
     pub(super) job: Arc<JobRecord>,
     pub(super) ctx: JobContext,
-    pub(super) leash: Arc<Leash>,
+    pub(super) cancel: Arc<CancelHandle>,
     pub(super) pool: PoolIndex,
     task: AbortHandle,
 }
@@ -91,7 +91,7 @@ pub(super) fn permit_of(job: &JobRecord, fence: Fence) -> Option<Fence> {
 
 /// What a pump that has ended leaves to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum ShutdownLeftovers {
     /// Nothing, or only what any node can finish.
     Nothing,
     /// Permits of this node whose handlers may still run: whoever took the node from the cluster would end them.
@@ -191,7 +191,7 @@ impl Pump {
             logs,
             config,
             counters,
-            figures: Gathered::default(),
+            metrics: BatchedMetrics::default(),
             slots,
             strategy,
             standing,
@@ -212,7 +212,7 @@ impl Pump {
     }
 
     /// Runs until the node has drained.
-    pub(crate) async fn run(mut self) -> Left {
+    pub(crate) async fn run(mut self) -> ShutdownLeftovers {
         loop {
             while let Ok(message) = self.messages.try_recv() {
                 self.receive(message);
@@ -345,24 +345,24 @@ impl Pump {
         let standing = self.standing.borrow_and_update();
         for (fence, running) in &self.running {
             if standing.fenced || fence.node != standing.node {
-                running.leash.pull(Pull::HandBack);
+                running.cancel.cancel(CancelReason::HandBack);
             }
         }
     }
 
     /// What is left, if the node has drained or has given up on it.
-    fn drained(&mut self) -> Option<Left> {
+    fn drained(&mut self) -> Option<ShutdownLeftovers> {
         let deadline = (*self.drain.borrow())?;
         let now = Instant::now();
         if now >= deadline {
             for running in self.running.values() {
-                running.leash.pull(Pull::HandBack);
+                running.cancel.cancel(CancelReason::HandBack);
             }
         }
         let results = self.running.len() + self.settlements.len();
         let (permits, held) = (self.released.len(), self.holds_permits());
         if results + permits == 0 && !held {
-            return Some(Left::Nothing);
+            return Some(ShutdownLeftovers::Nothing);
         }
         if now < deadline + self.config.cancel_grace * 2 + GIVE_UP_AFTER {
             return None;
@@ -373,7 +373,7 @@ impl Pump {
             held,
             "stopped without ending everything; other nodes will rescue what is left"
         );
-        Some(if held { Left::HeldPermits } else { Left::Nothing })
+        Some(if held { ShutdownLeftovers::HeldPermits } else { ShutdownLeftovers::Nothing })
     }
 
     /// Whether a handler may still run with a permit of this incarnation.
@@ -399,19 +399,19 @@ impl Pump {
             tracing::error!(job.id = %job.id, job.kind = %job.spec.kind, "the store handed out a job that was not asked for");
             return false;
         };
-        let leash = Arc::new(Leash::under(&standing.right));
+        let cancel = Arc::new(CancelHandle::under(&standing.right));
         let claimed = Claimed { fence, job: job.clone(), inputs, signal };
         let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
-        let ctx = JobContext::new(claimed, states, client, leash.token.clone(), logs);
+        let ctx = JobContext::new(claimed, states, client, cancel.token.clone(), logs);
         // Here and not in the task, so that the next claim knows how many trials have begun.
         let service = self.runner.registry.get(&job.spec.kind).and_then(|entry| entry.service.as_ref());
         let entry = service.map(|service| self.runner.resilience.enter(service)).transpose();
         if entry.is_ok() {
             let what = JobEventKind::Started { attempt: ctx.attempt() };
-            self.client.bus().publish_with(&mut self.figures, &job, Some(fence.node), what);
+            self.client.bus().publish_with(&mut self.metrics, &job, Some(fence.node), what);
         }
         let (runner, sender) = (self.runner.clone(), self.sender.clone());
-        let (task_ctx, task_leash) = (ctx.clone(), leash.clone());
+        let (task_ctx, task_leash) = (ctx.clone(), cancel.clone());
         let task = self.attempts.spawn(async move {
             let (ended, span) = runner.run(&task_ctx, &task_leash, entry).await;
             // The pump is gone only if the engine was dropped; then nobody may settle.
@@ -424,7 +424,7 @@ impl Pump {
             }
         });
         self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.reconcile);
-        self.running.insert(fence, Running { job, ctx, leash, pool, task: task.abort_handle() });
+        self.running.insert(fence, RunningAttempt { job, ctx, cancel, pool, task: task.abort_handle() });
         true
     }
 
@@ -494,8 +494,8 @@ impl Pump {
     /// Plans the next poll from what the last one found.
     pub(super) fn plan_poll(&mut self, asked: usize, claimed: usize) {
         let now = Instant::now();
-        let utilisation = self.slots.utilisation();
-        let poll = Poll { at: self.begun.elapsed(), asked, claimed, utilisation };
+        let utilization = self.slots.utilization();
+        let poll = Poll { at: self.begun.elapsed(), asked, claimed, utilization };
         let delay = guarded(&mut *self.strategy, |strategy| strategy.after_poll(poll)).min(POLL_MAX);
         self.counters.last_success.waits(Loop::Turn, delay);
         self.timers.flowing = claimed > 0;
@@ -576,9 +576,9 @@ pub(crate) mod tests {
     async fn permits_that_cannot_be_ended_do_not_keep_a_node_from_stopping() {
         let node = crate::new_node_id();
         let mut pump = overdue(MemoryStore::manual().0, node);
-        assert_eq!(pump.drained(), Some(Left::Nothing));
+        assert_eq!(pump.drained(), Some(ShutdownLeftovers::Nothing));
         pump.released.push(fence(node));
-        assert_eq!(pump.drained(), Some(Left::Nothing), "they end with the node");
+        assert_eq!(pump.drained(), Some(ShutdownLeftovers::Nothing), "they end with the node");
     }
 
     #[tokio::test]
@@ -586,8 +586,8 @@ pub(crate) mod tests {
         let node = crate::new_node_id();
         let mut pump = overdue(MemoryStore::manual().0, node);
         pump.held.insert(fence(crate::new_node_id()));
-        assert_eq!(pump.drained(), Some(Left::Nothing), "that of a dead incarnation has ended");
+        assert_eq!(pump.drained(), Some(ShutdownLeftovers::Nothing), "that of a dead incarnation has ended");
         pump.held.insert(fence(node));
-        assert_eq!(pump.run().await, Left::HeldPermits);
+        assert_eq!(pump.run().await, ShutdownLeftovers::HeldPermits);
     }
 }

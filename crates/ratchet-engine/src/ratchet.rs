@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 use crate::builder::RatchetBuilder;
 use crate::client::Client;
 use crate::health::{Health, HealthProbe};
+use crate::heartbeat::Heartbeat;
 use crate::hooks::Hooks;
-use crate::insight::Known;
+use crate::insight::NodeDefaults;
 use crate::job_log::LogQueue;
 use crate::lease;
-use crate::pulse::Pulse;
-use crate::pump::Left;
+use crate::pump::ShutdownLeftovers;
 use crate::resilience::{Guarded, ServiceState};
 use crate::stats::{Counters, Stats};
 
@@ -31,9 +31,9 @@ pub struct Ratchet {
     client: Client,
     counters: Arc<Counters>,
     resilience: Guarded,
-    known: Known,
+    known: NodeDefaults,
     tasks: Tasks,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     draining: Draining,
     hooks: Hooks,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Draining {
 /// The tasks of a node; dropping them ends them.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    pub(crate) pump: JoinSet<Left>,
+    pub(crate) pump: JoinSet<ShutdownLeftovers>,
     pub(crate) pump_handle: Option<AbortHandle>,
     pub(crate) side: JoinSet<()>,
     pub(crate) log_writer: JoinSet<()>,
@@ -91,18 +91,18 @@ impl Ratchet {
     pub(crate) fn new(
         client: Client,
         counters: Arc<Counters>,
-        (resilience, known): (Guarded, Known),
+        (resilience, known): (Guarded, NodeDefaults),
         tasks: Tasks,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
         draining: Draining,
         hooks: Hooks,
     ) -> Self {
-        Self { client, counters, resilience, known, tasks, pulse, draining, hooks }
+        Self { client, counters, resilience, known, tasks, heartbeat, draining, hooks }
     }
 
     /// The node's present incarnation.
     pub fn node_id(&self) -> NodeId {
-        self.pulse.standing.borrow().node
+        self.heartbeat.standing.borrow().node
     }
 
     /// What the node has done since it started.
@@ -119,14 +119,14 @@ impl Ratchet {
     pub fn probe(&self) -> HealthProbe {
         HealthProbe {
             counters: self.counters.clone(),
-            standing: self.pulse.standing.clone(),
+            standing: self.heartbeat.standing.clone(),
             drain: self.draining.drain.subscribe(),
             pump: self.tasks.pump_handle.clone().expect("a node has a pump"),
             client: self.client.clone(),
         }
     }
 
-    pub(crate) fn known(&self) -> &Known {
+    pub(crate) fn known(&self) -> &NodeDefaults {
         &self.known
     }
 
@@ -166,18 +166,18 @@ impl Ratchet {
         self.hooks.before_stop().await;
         tracing::info!(node = %self.node_id(), "node is draining");
         self.draining.drain.send_replace(Some(Instant::now() + self.draining.drain_timeout));
-        let mut left = Left::Nothing;
+        let mut left = ShutdownLeftovers::Nothing;
         while let Some(ended) = self.tasks.pump.join_next().await {
-            left = ended.unwrap_or(Left::HeldPermits);
+            left = ended.unwrap_or(ShutdownLeftovers::HeldPermits);
         }
         self.tasks.side.shutdown().await;
         self.tasks.flush_logs(self.draining.store_deadline).await;
         drop((self.tasks.watch.take(), self.tasks.hints.take()));
         let node = self.node_id();
-        self.pulse.stop().await;
+        self.heartbeat.stop().await;
         lease::release_all(&*self.draining.store, node).await;
         match left {
-            Left::Nothing => {
+            ShutdownLeftovers::Nothing => {
                 if let Err(error) = self.draining.store.deregister(node).await {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
@@ -185,7 +185,7 @@ impl Ratchet {
                     );
                 }
             }
-            Left::HeldPermits => {
+            ShutdownLeftovers::HeldPermits => {
                 tracing::warn!(%node, "handlers still run with permits: these end when others declare the node dead");
             }
         }

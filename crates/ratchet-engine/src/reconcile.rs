@@ -9,7 +9,7 @@ use ratchet_core::{Change, Fence, NodeId, Settled, Settlement, StoreError};
 use tracing::Instrument as _;
 
 use crate::pump::Pump;
-use crate::run::Pull;
+use crate::run::CancelReason;
 use crate::turn::pause_after;
 
 /// An idle node reconciles this many times less often.
@@ -43,7 +43,7 @@ impl Pump {
         self.timers.reconcile = Instant::now() + pause;
     }
 
-    /// What runs here but not in the store was cancelled or given away: its handler is told to end. What the store
+    /// What runs here but not in the store was canceled or given away: its handler is told to end. What the store
     /// says we run but we do not is the trace of a lost reply to a claim: it goes back. One query for all.
     async fn compare(&mut self) -> Result<(), StoreError> {
         let node = self.standing.borrow().node;
@@ -69,7 +69,7 @@ impl Pump {
             stored.into_iter().map(|r| Fence { job_id: r.job_id, version: r.version, node }).collect();
         for (fence, running) in &self.running {
             if fence.node == node && !stored.contains(fence) {
-                running.leash.pull(Pull::Revoked);
+                running.cancel.cancel(CancelReason::Revoked);
             }
         }
         let known =
@@ -109,7 +109,7 @@ impl Pump {
             self.timers.claim_uncertain = false;
             return Ok(());
         }
-        let turn = self.store.turn(&settlements, None).await?;
+        let turn = self.store.settle_and_claim(&settlements, None).await?;
         let handed_back = turn.settled.iter().filter(|settled| **settled == Settled::Applied).count();
         tracing::warn!(jobs = handed_back, "the reply to a claim was lost; its jobs were handed back");
         self.counters.lost_claims.add(handed_back);
@@ -151,7 +151,7 @@ mod tests {
             let job = Client::new(store.clone()).enqueue(Print).resource("printer").submit().await.unwrap();
             let pool = Pool { queue: QueueName::default(), kinds: [Kind::new("print").unwrap()].into(), free: 1 };
             let request = ClaimRequest { node: id, pools: vec![pool], limit: 1, probation: false, boost: Boost::OFF };
-            let fence = store.turn(&[], Some(&request)).await.unwrap().claimed[0].fence;
+            let fence = store.settle_and_claim(&[], Some(&request)).await.unwrap().claimed[0].fence;
             let mut pump = overdue(store.clone(), id);
             pump.held.extend(runs.then_some(fence));
             pump.reconcile().await;

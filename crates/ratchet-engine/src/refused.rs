@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use ratchet_core::store::{SubmitUnit, Submitted};
-use ratchet_core::{BusinessKey, Flow, InvalidInput, JobId, JobRecord};
+use ratchet_core::{BusinessKey, InvalidInput, JobFlags, JobId, JobRecord};
 
 use crate::client::Client;
 use crate::enqueue::SubmitError;
@@ -12,7 +12,7 @@ use crate::enqueue::SubmitError;
 /// What a submit makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Sort {
+pub enum SubmittedKind {
     /// A job, alone or with what follows it.
     Job,
     /// A workflow of named steps.
@@ -23,7 +23,7 @@ pub enum Sort {
     Schedule,
 }
 
-impl fmt::Display for Sort {
+impl fmt::Display for SubmittedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Job => "job",
@@ -34,11 +34,11 @@ impl fmt::Display for Sort {
     }
 }
 
-impl Sort {
+impl SubmittedKind {
     /// What was submitted with this job as its first.
     fn of(job: &JobRecord) -> Self {
         match () {
-            () if job.flow.has(Flow::BATCH) => Self::Batch,
+            () if job.flow.has(JobFlags::BATCH) => Self::Batch,
             () if job.step.is_some() => Self::Workflow,
             () => Self::Job,
         }
@@ -59,16 +59,20 @@ impl Client {
     }
 
     /// Whether the holder of a key is a job or a schedule. If the store does not say, it is taken for a job.
-    async fn sort_of_holder(&self, holder: JobId) -> Sort {
-        let schedules = self.store().find_recurring(&[holder]).await;
-        if schedules.is_ok_and(|found| !found.is_empty()) { Sort::Schedule } else { Sort::Job }
+    async fn sort_of_holder(&self, holder: JobId) -> SubmittedKind {
+        let schedules = self.store().find_schedules(&[holder]).await;
+        if schedules.is_ok_and(|found| !found.is_empty()) { SubmittedKind::Schedule } else { SubmittedKind::Job }
     }
 
     /// Refuses a handle to what an earlier submit with the same idempotency key made, if that is of another sort.
-    pub(crate) async fn check_sort(&self, submitted: Submitted, asked_for: Sort) -> Result<(), SubmitError> {
+    pub(crate) async fn check_submitted_kind(
+        &self,
+        submitted: Submitted,
+        expected: SubmittedKind,
+    ) -> Result<(), SubmitError> {
         let Submitted::Existing(id) = submitted else { return Ok(()) };
-        match self.find(id).await?.map(|job| Sort::of(&job)) {
-            Some(is) if is != asked_for => Err(SubmitError::OtherSort { id, is, asked_for }),
+        match self.find(id).await?.map(|job| SubmittedKind::of(&job)) {
+            Some(existing) if existing != expected => Err(SubmitError::IdempotencyKeyReused { id, existing, expected }),
             _ => Ok(()),
         }
     }
@@ -86,11 +90,11 @@ fn keys(unit: &SubmitUnit) -> Result<HashMap<BusinessKey, String>, InvalidInput>
     let mut children = 0;
     for (at, job) in unit.jobs.iter().enumerate() {
         let child = children;
-        children += usize::from(job.flow.has(Flow::BATCH_CHILD));
+        children += usize::from(job.flow.has(JobFlags::BATCH_CHILD));
         let Some(key) = &job.business_key else { continue };
         let name = match &job.step {
             Some(step) => format!("step {:?}", step.as_str()),
-            None if job.flow.has(Flow::BATCH_CHILD) => format!("child[{child}]"),
+            None if job.flow.has(JobFlags::BATCH_CHILD) => format!("child[{child}]"),
             None if job.workflow.is_some() => format!("step[{at}] ({})", job.spec.kind),
             None => format!("job[{at}]"),
         };

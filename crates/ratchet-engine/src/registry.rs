@@ -108,11 +108,11 @@ macro_rules! jobs {
 /// The handlers of a node, checked.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    entries: BTreeMap<Kind, Entry>,
+    entries: BTreeMap<Kind, RegisteredKind>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct RegisteredKind {
     pub(crate) queue: QueueName,
     pub(crate) blocking: bool,
     /// What its jobs call, whose breaker they heed; the steps that Ratchet itself runs heed none.
@@ -137,7 +137,7 @@ impl Registry {
             defaults.service.map(ServiceName::new).transpose()?;
             defaults.resource.map(ResourceName::new).transpose()?;
             let service = (!internal).then(|| defaults.service.unwrap_or(kind.as_str()).into());
-            let entry = Entry { queue, blocking: defaults.blocking, service, internal, handler };
+            let entry = RegisteredKind { queue, blocking: defaults.blocking, service, internal, handler };
             if registry.entries.insert(kind.clone(), entry).is_some() {
                 return Err(StartError::DuplicateKind { kind });
             }
@@ -145,17 +145,17 @@ impl Registry {
         Ok(registry)
     }
 
-    pub(crate) fn get(&self, kind: &Kind) -> Option<&Entry> {
+    pub(crate) fn get(&self, kind: &Kind) -> Option<&RegisteredKind> {
         self.entries.get(kind)
     }
 
     /// What the application has registered.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (&Kind, &Entry)> {
+    pub(crate) fn own(&self) -> impl Iterator<Item = (&Kind, &RegisteredKind)> {
         self.entries.iter().filter(|(_, entry)| !entry.internal)
     }
 
     /// What every node has.
-    pub(crate) fn internal(&self) -> impl Iterator<Item = (&Kind, &Entry)> {
+    pub(crate) fn internal(&self) -> impl Iterator<Item = (&Kind, &RegisteredKind)> {
         self.entries.iter().filter(|(_, entry)| entry.internal)
     }
 

@@ -9,8 +9,8 @@ use ratchet_core::{Claim, Decision, NodeId, Outcome, Settled, Settlement, Store,
 use tracing::Instrument as _;
 
 use crate::client::Client;
+use crate::heartbeat::Standing;
 use crate::ids::new_job_id;
-use crate::pulse::Standing;
 use crate::stats::{Counters, Loop};
 use crate::upkeep::{Upkeep, spread};
 
@@ -60,7 +60,7 @@ impl Rescuer {
             return Ok(());
         }
         let span = tracing::debug_span!("job.rescue", jobs = settlements.len());
-        let turn = self.store.turn(&settlements, None).instrument(span).await?;
+        let turn = self.store.settle_and_claim(&settlements, None).instrument(span).await?;
         for ((orphan, settlement), settled) in orphans.iter().zip(&settlements).zip(turn.settled) {
             // A conflict means that its owner, or another rescuer, was first.
             if settled == Settled::Applied {

@@ -49,7 +49,7 @@ pub struct ServiceState {
     /// The share of failed calls among the last ones, while calls go through.
     pub failure_rate: Option<f64>,
     /// How long until it is tried again, if it is open and nobody opened it by hand.
-    pub opens_in: Option<Duration>,
+    pub retry_in: Option<Duration>,
 }
 
 /// Runs everything, whatever fails.
@@ -194,7 +194,7 @@ impl ResilienceStrategy for CircuitBreakers {
             service: service.clone(),
             state: used.breaker.state(now),
             failure_rate: used.breaker.failure_rate(),
-            opens_in: match used.breaker.admits(now) {
+            retry_in: match used.breaker.admits(now) {
                 Admission::None(wait) => wait,
                 Admission::All | Admission::AtMost(_) => None,
             },
@@ -244,7 +244,7 @@ impl Guarded {
     /// Admits nothing until [`let_go`](Self::let_go).
     pub(crate) fn hold(&self, service: &ServiceName) {
         self.held.write().unwrap_or_else(PoisonError::into_inner).insert(service.clone());
-        // Calls that run say nothing about it any more, and the figures are those of an open breaker.
+        // Calls that run say nothing about it any more, and the metrics are those of an open breaker.
         self.open(service.as_str());
     }
 
@@ -273,19 +273,19 @@ impl Guarded {
             service: service.to_string(),
             state: BreakerState::Open,
             failure_rate: None,
-            opens_in: None,
+            retry_in: None,
         }));
         services.sort_by(|one, other| one.service.cmp(&other.service));
         services
     }
 
     /// Begins a call; it ends at the latest when the answer is dropped.
-    pub(crate) fn enter(&self, service: &Arc<str>) -> Result<Call, Duration> {
+    pub(crate) fn enter(&self, service: &Arc<str>) -> Result<ServiceCall, Duration> {
         if self.is_held(service) {
             return Err(HELD_DELAY);
         }
         let ticket = self.ask(Ok(Ticket(0)), |strategy| strategy.enter(service))?;
-        Ok(Call { strategy: self.clone(), service: service.clone(), ticket, ended: false })
+        Ok(ServiceCall { strategy: self.clone(), service: service.clone(), ticket, ended: false })
     }
 
     fn ask<T>(&self, otherwise: T, ask: impl FnOnce(&dyn ResilienceStrategy) -> T) -> T {
@@ -297,14 +297,14 @@ impl Guarded {
 }
 
 /// One call of a service.
-pub(crate) struct Call {
+pub(crate) struct ServiceCall {
     strategy: Guarded,
     service: Arc<str>,
     ticket: Ticket,
     ended: bool,
 }
 
-impl Call {
+impl ServiceCall {
     pub(crate) fn end(mut self, end: CallEnd) {
         self.leave(end);
     }
@@ -317,7 +317,7 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for ServiceCall {
     fn drop(&mut self) {
         // A task that was aborted tells nothing of the service, but its trial must not be lost.
         self.leave(CallEnd::Neutral);

@@ -17,7 +17,7 @@ use crate::executor::{Executor, Held};
 use crate::failure::Failure;
 use crate::gate::{Gate, Passage};
 use crate::registry::Registry;
-use crate::resilience::{Call, Guarded};
+use crate::resilience::{Guarded, ServiceCall};
 use crate::retry::{RetryPolicy, RetryVerdict};
 use crate::sanitize::ErrorSanitizer;
 
@@ -37,7 +37,7 @@ pub(crate) struct Runner {
 
 /// How an attempt is told to end, and why.
 #[derive(Debug, Default)]
-pub(crate) struct Leash {
+pub(crate) struct CancelHandle {
     pub(crate) token: CancellationToken,
     /// The node's right to run jobs, whose end is the end of the attempt too.
     right: CancellationToken,
@@ -45,30 +45,30 @@ pub(crate) struct Leash {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pull {
+pub(crate) enum CancelReason {
     /// The job is no longer this node's: whatever comes of it is void.
     Revoked = 1,
     /// The node is stopping or has lost its standing: the job goes back.
     HandBack = 2,
 }
 
-impl Leash {
-    /// A leash that also ends with the node's right to run jobs.
+impl CancelHandle {
+    /// A cancel that also ends with the node's right to run jobs.
     pub(crate) fn under(right: &CancellationToken) -> Self {
         Self { token: right.child_token(), right: right.clone(), why: AtomicU8::new(0) }
     }
 
-    pub(crate) fn pull(&self, why: Pull) {
+    pub(crate) fn cancel(&self, why: CancelReason) {
         // The first reason stands.
         let _ = self.why.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
         self.token.cancel();
     }
 
-    fn why(&self) -> Option<Pull> {
+    fn why(&self) -> Option<CancelReason> {
         match self.why.load(Ordering::Acquire) {
-            1 => Some(Pull::Revoked),
-            2 => Some(Pull::HandBack),
-            _ => self.right.is_cancelled().then_some(Pull::HandBack),
+            1 => Some(CancelReason::Revoked),
+            2 => Some(CancelReason::HandBack),
+            _ => self.right.is_cancelled().then_some(CancelReason::HandBack),
         }
     }
 }
@@ -94,7 +94,7 @@ enum HandlerEnd {
     NotNow(Duration, DeferReason),
     Panicked(String),
     TimedOut(Duration),
-    Pulled,
+    Canceled,
 }
 
 impl Runner {
@@ -102,7 +102,12 @@ impl Runner {
     ///
     /// `entry` is the answer of the service that it calls. The span of the run comes back open: what a subscriber makes of its end
     /// should not keep the result from being written.
-    pub(crate) async fn run(&self, ctx: &JobContext, leash: &Leash, entry: Entry) -> (Ended, tracing::Span) {
+    pub(crate) async fn run(
+        &self,
+        ctx: &JobContext,
+        cancel: &CancelHandle,
+        entry: BreakerEntry,
+    ) -> (Ended, tracing::Span) {
         let span = run_span(ctx);
         let run = async {
             let (call, refused) = match entry {
@@ -114,14 +119,14 @@ impl Runner {
                     return (refused, None);
                 }
                 match self.pass_gates(ctx).await {
-                    Ok(()) => self.execute(ctx, leash).await,
+                    Ok(()) => self.execute(ctx, cancel).await,
                     Err(end) => (end, None),
                 }
             };
             // The handler has a guard of its own; this one is for gates, so that no panic can cost a slot.
             let attempt = AssertUnwindSafe(attempt).catch_unwind().await;
             let (end, held) = attempt.unwrap_or_else(|panic| (HandlerEnd::Panicked(panic_text(&*panic)), None));
-            let (outcome, verdicts) = self.judge(ctx, leash, end);
+            let (outcome, verdicts) = self.judge(ctx, cancel, end);
             tracing::debug!(outcome = ?outcome_name(&outcome), "attempt ended");
             if let Some(call) = call {
                 call.end(call_end(&outcome, &verdicts));
@@ -136,14 +141,14 @@ impl Runner {
         for gate in self.gates.iter() {
             match gate.check(ctx).await {
                 Passage::Open => {}
-                Passage::Cancelled => return Err(HandlerEnd::Pulled),
+                Passage::Canceled => return Err(HandlerEnd::Canceled),
                 Passage::Refused(failure) => return Err(HandlerEnd::Returned(Err(failure))),
             }
         }
         Ok(())
     }
 
-    async fn execute(&self, ctx: &JobContext, leash: &Leash) -> (HandlerEnd, Option<Held>) {
+    async fn execute(&self, ctx: &JobContext, cancel: &CancelHandle) -> (HandlerEnd, Option<Held>) {
         let Some(entry) = self.registry.get(ctx.kind()) else {
             // A claim asks for registered kinds only; a store that hands out others has a fault.
             let failure = Failure::new(format!("no handler of kind {} is registered here", ctx.kind()));
@@ -156,7 +161,7 @@ impl Runner {
         };
         if !entry.blocking && (entry.internal || !self.executor.is_elsewhere()) {
             let mut handler = std::pin::pin!(guarded.map(ended));
-            return (self.supervise(ctx, leash, &mut handler).await, None);
+            return (self.supervise(ctx, cancel, &mut handler).await, None);
         }
         // Whoever runs it does not know the span by itself.
         let guarded = guarded.instrument(tracing::Span::current());
@@ -171,16 +176,16 @@ impl Runner {
             let mut handler = std::pin::pin!(
                 (&mut elsewhere.returned).map(|returned| { returned.map_or_else(|_| dropped(ctx), ended) })
             );
-            self.supervise(ctx, leash, &mut handler).await
+            self.supervise(ctx, cancel, &mut handler).await
         };
         (end, elsewhere.give_up())
     }
 
-    /// Waits for the handler, its timeout, or the leash; a handler that is told to end gets a short grace.
+    /// Waits for the handler, its timeout, or the cancel; a handler that is told to end gets a short grace.
     async fn supervise(
         &self,
         ctx: &JobContext,
-        leash: &Leash,
+        cancel: &CancelHandle,
         handler: &mut (impl Future<Output = HandlerEnd> + Unpin),
     ) -> HandlerEnd {
         let timeout = ctx.job().spec.timeout;
@@ -193,9 +198,9 @@ impl Runner {
         tokio::select! {
             biased;
             end = &mut *handler => return end,
-            () = leash.token.cancelled() => {}
+            () = cancel.token.cancelled() => {}
             () = time_is_up => {
-                leash.token.cancel();
+                cancel.token.cancel();
                 let timeout = timeout.unwrap_or_default();
                 ctx.log().warn(format_args!("timed out after {timeout:?}"));
                 // What it returns now comes too late, but it may clean up.
@@ -203,18 +208,18 @@ impl Runner {
                 return HandlerEnd::TimedOut(timeout);
             }
         }
-        tokio::time::timeout(self.cancel_grace, handler).await.unwrap_or(HandlerEnd::Pulled)
+        tokio::time::timeout(self.cancel_grace, handler).await.unwrap_or(HandlerEnd::Canceled)
     }
 
     /// Makes an outcome of the handler's end, asking user code for its verdicts.
-    fn judge(&self, ctx: &JobContext, leash: &Leash, end: HandlerEnd) -> (Outcome, Verdicts) {
+    fn judge(&self, ctx: &JobContext, cancel: &CancelHandle, end: HandlerEnd) -> (Outcome, Verdicts) {
         let drained = Outcome::Deferred { delay: Duration::ZERO, reason: DeferReason::Drained };
-        match (leash.why(), end) {
-            (Some(Pull::Revoked), _) => (Outcome::Cancelled, Verdicts::default()),
+        match (cancel.why(), end) {
+            (Some(CancelReason::Revoked), _) => (Outcome::Canceled, Verdicts::default()),
             (None, HandlerEnd::NotNow(delay, reason)) => (Outcome::Deferred { delay, reason }, Verdicts::default()),
             (_, HandlerEnd::Returned(Ok(result))) => (Outcome::Succeeded { result }, Verdicts::default()),
             // A handler that was told to end will often say so by an error: that is no failed attempt.
-            (Some(Pull::HandBack), _) | (None, HandlerEnd::Pulled) => (drained, Verdicts::default()),
+            (Some(CancelReason::HandBack), _) | (None, HandlerEnd::Canceled) => (drained, Verdicts::default()),
             (None, HandlerEnd::Returned(Err(failure))) => match failure.snoozed_for() {
                 Some(delay) => (Outcome::Deferred { delay, reason: DeferReason::Snoozed }, Verdicts::default()),
                 None => self.failed(ctx, &failure, Outcome::Failed),
@@ -250,8 +255,8 @@ impl Runner {
         };
         let written = ctx.completion().map(|written| Settlement { maybe_applied: true, ..written });
         let (settlement, own_commit) = match (outcome, written) {
-            // The row is gone: committed by the handler, if the store recognises it, else taken by somebody else.
-            (Outcome::Cancelled, Some(written)) => (Some(written), None),
+            // The row is gone: committed by the handler, if the store recognizes it, else taken by somebody else.
+            (Outcome::Canceled, Some(written)) => (Some(written), None),
             // The handler wrote its own end. If its transaction was committed, what is settled here comes too late, and
             // the store is asked about that end. If it was not, the handler's writes are lost and so is its success.
             (Outcome::Succeeded { .. }, Some(written)) => {
@@ -289,7 +294,7 @@ fn run_span(ctx: &JobContext) -> tracing::Span {
 }
 
 /// Whether the service lets a job run, and the call that begins then; jobs that call none have no call.
-pub(crate) type Entry = Result<Option<Call>, Duration>;
+pub(crate) type BreakerEntry = Result<Option<ServiceCall>, Duration>;
 
 /// What ran the handler has dropped it.
 fn dropped(ctx: &JobContext) -> HandlerEnd {
@@ -312,7 +317,7 @@ fn call_end(outcome: &Outcome, verdicts: &Verdicts) -> CallEnd {
         Outcome::Succeeded { .. } => CallEnd::Succeeded,
         Outcome::Failed(_) if verdicts.do_not_retry.is_some() || verdicts.policy_refused => CallEnd::Neutral,
         Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Panicked(_) => CallEnd::Failed,
-        Outcome::Crashed | Outcome::Cancelled | Outcome::Deferred { .. } => CallEnd::Neutral,
+        Outcome::Crashed | Outcome::Canceled | Outcome::Deferred { .. } => CallEnd::Neutral,
     }
 }
 
@@ -335,7 +340,7 @@ fn guarded_verdict(policy: &dyn RetryPolicy, job: &JobRecord, attempt: u32, fail
     })
 }
 
-/// Sanitised once; every reader gets this text.
+/// Sanitized once; every reader gets this text.
 fn sanitized(sanitizer: &dyn ErrorSanitizer, failure: &Failure) -> ErrorReport {
     let clean = AssertUnwindSafe(|| sanitizer.sanitize(failure.class(), failure.message()));
     let text = std::panic::catch_unwind(clean).unwrap_or_else(|_| {
@@ -357,7 +362,7 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
         Outcome::TimedOut(_) => "timed out",
         Outcome::Panicked(_) => "panicked",
         Outcome::Crashed => "crashed",
-        Outcome::Cancelled => "cancelled",
+        Outcome::Canceled => "canceled",
         Outcome::Deferred { .. } => "deferred",
     }
 }
@@ -397,7 +402,7 @@ mod tests {
         }
     }
 
-    async fn stopped_by(gate: Answer, entry: Entry) -> Settlement {
+    async fn stopped_by(gate: Answer, entry: BreakerEntry) -> Settlement {
         let runner = Runner {
             registry: Registry::build(vec![Registration::of::<Never>()], &StateMap::default()).unwrap(),
             gates: Arc::new([Box::new(gate) as Box<dyn Gate>]),
@@ -408,7 +413,7 @@ mod tests {
             cancel_grace: Duration::ZERO,
         };
         let ctx = JobContext::for_test().kind("never").build().unwrap();
-        runner.run(&ctx, &Leash::default(), entry).await.0.settlement.unwrap()
+        runner.run(&ctx, &CancelHandle::default(), entry).await.0.settlement.unwrap()
     }
 
     #[tokio::test]

@@ -80,7 +80,7 @@ impl ServiceWatch {
         let every = (heartbeat / 2).min(LOOK_MAX);
         // At every look and not only when something happens to a breaker: it comes to be half open by time alone.
         let tell = |service: &str, stand: Option<ServiceStand>| {
-            self.counters.meter.gauge(names::BREAKER, &[("service", service)], figure(stand));
+            self.counters.meter.gauge(names::BREAKER, &[("service", service)], metric(stand));
         };
         loop {
             let skew = self.counters.vitals.read().clock_skew_us;
@@ -90,7 +90,7 @@ impl ServiceWatch {
     }
 }
 
-fn figure(stand: Option<ServiceStand>) -> f64 {
+fn metric(stand: Option<ServiceStand>) -> f64 {
     match stand {
         None => 0.0,
         Some(ServiceStand::HalfOpen) => 1.0,

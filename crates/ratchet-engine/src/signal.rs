@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratchet_core::signal::{Delivery, SignalTarget};
 use ratchet_core::store::{Delivered, SubmitUnit};
 use ratchet_core::{
-    DeliveryId, Flow, FollowedBy, InvalidInput, JobId, JobState, JsonText, Principal, SignalDecision, SignalKey,
+    DeliveryId, FollowedBy, InvalidInput, JobFlags, JobId, JobState, JsonText, Principal, SignalDecision, SignalKey,
     SignalRecord, StoreError, limits,
 };
 use serde::Serialize;
@@ -14,8 +14,8 @@ use crate::authorizer::{Action, Target};
 use crate::client::Client;
 use crate::codec::Part;
 use crate::events::JobEventKind;
-use crate::figures::Tell as _;
 use crate::ids::new_delivery_id;
+use crate::job_metrics::Recorder as _;
 
 /// How long a signal to a key is kept for a job to come, unless it is told otherwise.
 pub const KEEP_FOR_DEFAULT: Duration = Duration::from_hours(24);
@@ -93,7 +93,7 @@ impl Client {
         }
         // Read again, because a signal may have been there before. What cannot be read is not told.
         for job in self.store().find(&ids).await.unwrap_or_default() {
-            if job.state == JobState::Waiting && job.flow.has(Flow::SIGNAL) {
+            if job.state == JobState::Waiting && job.flow.has(JobFlags::SIGNAL) {
                 self.publish(&job, JobEventKind::SignalWaiting);
             }
         }

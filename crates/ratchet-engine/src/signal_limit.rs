@@ -8,8 +8,8 @@ use ratchet_core::{SignalKey, Store, StoreError};
 
 use crate::client::Client;
 use crate::events::JobEventKind;
+use crate::heartbeat::Standing;
 use crate::lease::{self, KeptLease, Lease};
-use crate::pulse::Standing;
 use crate::stats::Loop;
 use crate::upkeep::{Upkeep, spread};
 

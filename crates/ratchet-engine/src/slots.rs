@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ratchet_core::claim::{ClaimRequest, Pool};
 use ratchet_core::{Kind, NodeId, QueueName};
 
+use crate::claim_filter::{ClaimFilter, FilteredPool};
 use crate::config::{Config, Slots};
-use crate::narrow::{Narrow, Narrowed};
 use crate::registry::Registry;
 
 /// Which pool a running job takes its slot from.
@@ -102,7 +102,7 @@ impl SlotPools {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a share of some thousands")]
-    pub(crate) fn utilisation(&self) -> f64 {
+    pub(crate) fn utilization(&self) -> f64 {
         let total = self.total().max(1);
         (total - self.free()) as f64 / total as f64
     }
@@ -120,7 +120,7 @@ impl SlotPools {
         config: &Config,
         probation: bool,
         internal: bool,
-        narrow: &mut Narrow<'_>,
+        filter: &mut ClaimFilter<'_>,
     ) -> ClaimRequest {
         let count = self.pools.len().max(1);
         let (later, sooner) = self.pools.split_at(self.round % count);
@@ -128,7 +128,7 @@ impl SlotPools {
         for pool in sooner.iter().chain(later).chain(internal.then_some(&self.internal)) {
             let free = pool.slots.saturating_sub(pool.taken);
             if free > 0 {
-                pools.extend(pool.narrowed(free, self.round / count, narrow));
+                pools.extend(pool.filtered(free, self.round / count, filter));
             }
         }
         let limit = config.claim_max.min(pools.iter().map(|pool| pool.free).sum());
@@ -164,8 +164,8 @@ impl SlotPools {
 
 impl SlotPool {
     /// The free slots, shared among the kinds that may be claimed now: those that are tried have some of their own.
-    fn narrowed(&self, mut free: usize, round: usize, narrow: &mut Narrow<'_>) -> Vec<Pool> {
-        let Narrowed { kinds, trials } = narrow.narrow(&self.kinds, free, round);
+    fn filtered(&self, mut free: usize, round: usize, filter: &mut ClaimFilter<'_>) -> Vec<Pool> {
+        let FilteredPool { kinds, trials } = filter.apply(&self.kinds, free, round);
         let mut pools = Vec::with_capacity(1 + trials.len());
         for (kinds, room) in trials {
             free -= room;
@@ -210,8 +210,8 @@ mod tests {
         let admit = Guarded::new(Arc::new(crate::AlwaysAdmit));
         let mut first = || {
             slots.next_round();
-            let mut narrow = Narrow::new(&registry, &admit, true);
-            slots.request(node, &config, false, false, &mut narrow).pools[0].queue.to_string()
+            let mut filter = ClaimFilter::new(&registry, &admit, true);
+            slots.request(node, &config, false, false, &mut filter).pools[0].queue.to_string()
         };
         let mut firsts = [first(), first(), first()];
         firsts.sort();
@@ -235,16 +235,16 @@ mod tests {
         let registry = Registry::build(registrations, &StateMap::default()).unwrap();
         let configured = [(QueueName::default(), Slots { tasks: slots, threads: 0 })];
         let resilience = Guarded::new(breakers.clone());
-        let mut narrow = Narrow::new(&registry, &resilience, tries);
+        let mut filter = ClaimFilter::new(&registry, &resilience, tries);
         let request = SlotPools::new(&registry, &configured.into()).request(
             crate::new_node_id(),
             &Config::default(),
             false,
             false,
-            &mut narrow,
+            &mut filter,
         );
         let kinds = |pool: &Pool| pool.kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
-        (request.pools.iter().map(|pool| (kinds(pool), pool.free)).collect(), narrow.again())
+        (request.pools.iter().map(|pool| (kinds(pool), pool.free)).collect(), filter.again())
     }
 
     /// Two kinds of one service.
@@ -298,8 +298,8 @@ mod tests {
         for _ in 0..6 {
             slots.next_round();
             for tries in [true, false] {
-                let mut narrow = Narrow::new(&registry, &resilience, tries);
-                let request = slots.request(crate::new_node_id(), &Config::default(), false, false, &mut narrow);
+                let mut filter = ClaimFilter::new(&registry, &resilience, tries);
+                let request = slots.request(crate::new_node_id(), &Config::default(), false, false, &mut filter);
                 let room_for = |kind: &str| -> usize {
                     let asks = |pool: &&Pool| pool.kinds.iter().any(|one| one.as_str() == kind);
                     request.pools.iter().filter(asks).map(|pool| pool.free).sum()

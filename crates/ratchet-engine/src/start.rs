@@ -8,7 +8,7 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::node::NodeRegistration;
-use ratchet_core::recurring::NewRecurring;
+use ratchet_core::schedule::NewSchedule;
 use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, StoreError};
 use tokio::sync::watch;
 
@@ -16,25 +16,25 @@ use crate::batch::Canceler;
 use crate::breakers::BreakerOrders;
 use crate::builder::RatchetBuilder;
 use crate::bus::listen;
-use crate::care::Keeper;
 use crate::client::Client;
 use crate::config::{Config, once};
 use crate::failure::{BoxError, with_sources};
 use crate::gate::gates;
+use crate::heartbeat::{Heartbeat, HeartbeatConfig, Standing};
 use crate::hooks::Hooks;
-use crate::insight::{Gauges, Known};
+use crate::insight::{Gauges, NodeDefaults};
 use crate::job_log::{LogQueue, LogWriter, StoreSink};
 use crate::loop_watch;
 use crate::metered::Metered;
 use crate::metrics::Meter;
 use crate::policy::PolicyRefusal;
-use crate::pulse::{Pulse, PulseConfig, Standing};
-use crate::pump::{Left, Pump, PumpParts};
+use crate::pump::{Pump, PumpParts, ShutdownLeftovers};
 use crate::ratchet::{Draining, Ratchet, Tasks};
 use crate::registry::{Registration, Registry};
 use crate::rescue::Rescuer;
 use crate::resilience::{CircuitBreakers, Guarded};
 use crate::resources::declare_resources;
+use crate::retention::Archiver;
 use crate::run::Runner;
 use crate::schedule::{Declarations, Firer};
 use crate::service_watch::ServiceWatch;
@@ -108,7 +108,7 @@ impl RatchetBuilder {
         config.check()?;
         let mut schedules = Vec::new();
         for scheduled in registrations.iter().filter_map(Registration::schedule) {
-            schedules.push(scheduled.clone().into_recurring(self.clock.now())?);
+            schedules.push(scheduled.clone().into_new_schedule(self.clock.now())?);
         }
         let given = once("breaker", self.breakers, "keep one")?;
         let breakers = breakers(&given, &registrations)?;
@@ -142,7 +142,7 @@ impl RatchetBuilder {
         };
         let services = ServiceWatch::new(&runner.registry, resilience.clone(), counters.clone(), self.clock.clone());
         services.warn_of_others(given.keys());
-        let known = Known { boost: config.boost, services: services.clone() };
+        let known = NodeDefaults { boost: config.boost, services: services.clone() };
         let info = node_info(&runner.registry, &config, &schedules)?;
         let registration = NodeRegistration { id: client.origin(), name, info };
 
@@ -152,7 +152,7 @@ impl RatchetBuilder {
             let (client, resilience, called) = (client.clone(), resilience.clone(), services.services().clone());
             let orders = BreakerOrders::begin(store.clone(), client, resilience, called, config.heartbeat);
             let orders = orders.await?;
-            let pulse = Pulse::start(PulseConfig {
+            let heartbeat = Heartbeat::start(HeartbeatConfig {
                 store: store.clone(),
                 registration: registration.clone(),
                 heartbeat: config.heartbeat,
@@ -160,9 +160,9 @@ impl RatchetBuilder {
                 clock: self.clock.clone(),
                 counters: counters.clone(),
             });
-            Ok::<_, StoreError>((orders, pulse.await?))
+            Ok::<_, StoreError>((orders, heartbeat.await?))
         };
-        let (orders, pulse) = match begun.await {
+        let (orders, heartbeat) = match begun.await {
             Ok(begun) => begun,
             Err(error) => {
                 hooks.after_stop().await;
@@ -177,7 +177,7 @@ impl RatchetBuilder {
         let declarations = match declared.await {
             Ok(declarations) => declarations,
             Err(error) => {
-                pulse.stop().await;
+                heartbeat.stop().await;
                 // Should that fail too, others find the node dead after its grace.
                 if let Err(error) = store.deregister(registration.id).await {
                     tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed");
@@ -196,7 +196,7 @@ impl RatchetBuilder {
         for listener in bulk_listeners {
             tasks.listeners.spawn(listen(client.bulk_events(), listener, tasks.stop_listening.clone()));
         }
-        let mut standing = pulse.standing.clone();
+        let mut standing = heartbeat.standing.clone();
         tasks.side.spawn(async move {
             while standing.changed().await.is_ok() {
                 node.send_replace(standing.borrow().node);
@@ -216,15 +216,21 @@ impl RatchetBuilder {
         let firer = Firer::new(store.clone(), client.clone(), declarations);
         let signals = SignalLimit::new(store.clone(), client.clone(), scan);
         let canceler = Canceler::new(store.clone(), client.clone(), scan, deadline);
-        let side = Side { standing: pulse.standing.clone(), counters: counters.clone(), clock: self.clock };
+        let side = UpkeepTasks { standing: heartbeat.standing.clone(), counters: counters.clone(), clock: self.clock };
         side.spawn(&mut tasks, rescuer);
         side.spawn(&mut tasks, firer);
         side.spawn(&mut tasks, signals);
         side.spawn(&mut tasks, canceler);
         side.spawn(&mut tasks, orders);
         if !config.retention.keeps_everything() {
-            let keeper = Keeper::new(store.clone(), client.clone(), counters.clone(), config.retention, config.care);
-            side.spawn(&mut tasks, keeper);
+            let archiver = Archiver::new(
+                store.clone(),
+                client.clone(),
+                counters.clone(),
+                config.retention,
+                config.retention_interval,
+            );
+            side.spawn(&mut tasks, archiver);
         }
         side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges));
         let logs = LogQueue::new(config.job_logs, counters.clone());
@@ -252,24 +258,24 @@ impl RatchetBuilder {
             config,
             counters: counters.clone(),
             strategy: self.strategy,
-            standing: pulse.standing.clone(),
+            standing: heartbeat.standing.clone(),
             drain: draining,
         });
-        let stop_pulse = pulse.stopper();
+        let stop_heartbeat = heartbeat.stopper();
         let pump_handle = tasks.pump.spawn(async move {
             AssertUnwindSafe(pump.run()).catch_unwind().await.unwrap_or_else(|_| {
                 // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued. It stays
                 // registered, because threads of its handlers may still run with permits.
                 tracing::error!("the pump panicked: this node stops, and others take its jobs after the grace");
-                stop_pulse();
-                Left::HeldPermits
+                stop_heartbeat();
+                ShutdownLeftovers::HeldPermits
             })
         });
         tasks.pump_handle = Some(pump_handle);
         tracing::info!(node = %registration.id, name = %registration.name, "node started");
         hooks.after_start().await;
         let draining = Draining { drain, drain_timeout, store_deadline, store };
-        Ok(Ratchet::new(client, counters, (resilience, known), tasks, pulse, draining, hooks))
+        Ok(Ratchet::new(client, counters, (resilience, known), tasks, heartbeat, draining, hooks))
     }
 }
 
@@ -289,7 +295,7 @@ fn breakers(
 }
 
 /// What others can read of this node.
-fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -> Result<JsonText, InvalidInput> {
+fn node_info(registry: &Registry, config: &Config, schedules: &[NewSchedule]) -> Result<JsonText, InvalidInput> {
     let slots = crate::slots::SlotPools::new(registry, &config.queues);
     let mut queues: Vec<_> = slots.queues().collect();
     queues.dedup();
@@ -314,13 +320,13 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewRecurring]) -
 }
 
 /// What the loops beside the pump have in common.
-struct Side {
+struct UpkeepTasks {
     standing: watch::Receiver<Standing>,
     counters: Arc<Counters>,
     clock: Arc<dyn Clock>,
 }
 
-impl Side {
+impl UpkeepTasks {
     fn spawn(&self, tasks: &mut Tasks, upkeep: impl Upkeep + 'static) {
         tasks.side.spawn(supervised(upkeep, self.standing.clone(), self.counters.clone(), self.clock.clone()));
     }

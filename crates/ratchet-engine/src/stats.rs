@@ -144,10 +144,10 @@ loops! {
     schedules Schedules
     /// A look for signals that did not come in time.
     signals Signals
-    /// A look for cancelled batches whose children are left.
+    /// A look for canceled batches whose children are left.
     batches Batches
     /// A round of archiving and purging; `None` also if the node keeps everything.
-    care Care
+    retention Retention
     /// A look at what is ordered about circuit breakers.
     breakers Breakers
     /// A look at how deep the queues are.
@@ -225,7 +225,7 @@ impl Default for Moment {
     }
 }
 
-/// A count for [`Stats`] that is a figure too.
+/// A count for [`Stats`] that is a metric too.
 #[derive(Debug)]
 pub(crate) struct Counter {
     count: AtomicU64,

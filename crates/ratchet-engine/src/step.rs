@@ -1,4 +1,4 @@
-//! Options of a job that follows another.
+//! SubmitOptions of a job that follows another.
 
 use std::time::Duration;
 
@@ -192,7 +192,7 @@ macro_rules! spec_options {
     };
 }
 
-/// Options of a step, inside [`JobExt::with`].
+/// SubmitOptions of a step, inside [`JobExt::with`].
 #[derive(Debug, Clone)]
 pub struct StepOptions {
     step: Step,

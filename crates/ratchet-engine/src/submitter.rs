@@ -19,14 +19,14 @@ use crate::admission::Admitted;
 #[derive(Debug)]
 pub(crate) struct Submitter {
     store: Arc<dyn Store>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingUnits>,
     room: Semaphore,
     /// Told when nobody writes, though some may wait.
     unwritten: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingUnits {
     units: VecDeque<(SubmitUnit, oneshot::Sender<SubmitOutcome>)>,
     writing: bool,
     /// Units in the last group.
@@ -76,7 +76,7 @@ impl Submitter {
         Err(unanswered())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingUnits> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +111,7 @@ impl Submitter {
             Ok(outcomes) => return outcomes,
             Err(error) => error,
         };
-        if units.len() == 1 || error.is_passing() {
+        if units.len() == 1 || error.is_retryable() {
             return units.iter().map(|_| Err(error.clone())).collect();
         }
         // One of them breaks the statement: let each answer for itself.

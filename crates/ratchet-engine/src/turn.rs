@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::store::Turn;
-use ratchet_core::{ErrorKind, Flow, FollowedBy, Priority, Settled, Settlement, StoreError};
+use ratchet_core::{ErrorKind, FollowedBy, JobFlags, Priority, Settled, Settlement, StoreError};
 
 use tracing::Instrument;
 
+use crate::claim_filter::ClaimFilter;
 use crate::metrics::names;
-use crate::narrow::Narrow;
 use crate::pump::{EndedAttempt, Pump, permit_of};
 use crate::stats::Loop;
 
@@ -86,10 +86,10 @@ impl Pump {
         }
         let on_probation = self.running.values().any(|running| running.job.crash_count > 0)
             || self.ended[settling..].iter().any(|ended| ended.job.crash_count > 0);
-        let mut narrow = Narrow::new(&self.runner.registry, &self.runner.resilience, tries);
+        let mut filter = ClaimFilter::new(&self.runner.registry, &self.runner.resilience, tries);
         let node = self.standing.borrow().node;
-        let request = self.slots.request(node, &self.config, !on_probation, internal, &mut narrow);
-        let again = narrow.again();
+        let request = self.slots.request(node, &self.config, !on_probation, internal, &mut filter);
+        let again = filter.again();
         for pool in freed {
             self.slots.retake(pool);
         }
@@ -97,13 +97,13 @@ impl Pump {
     }
 
     async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
-        self.store.turn(&self.settlements[..count], request).await
+        self.store.settle_and_claim(&self.settlements[..count], request).await
     }
 
     /// What a committed turn means: events, freed slots, jobs to start.
     fn finish(&mut self, turn: Turn, count: usize, request: Option<&ClaimRequest>) {
         let (mut follow_up, mut permits_ended) = (false, 0);
-        // Once for all of them: each call is a figure for whoever watches.
+        // Once for all of them: each call is a metric for whoever watches.
         self.counters.settled.add(turn.settled.iter().filter(|settled| **settled != Settled::Conflict).count());
         let settlements: Vec<Settlement> = self.settlements.drain(..count).collect();
         let ended: Vec<_> = self.ended.drain(..count).collect();
@@ -116,9 +116,9 @@ impl Pump {
                     continue;
                 }
                 Settled::Applied | Settled::AlreadyApplied => {
-                    self.client.bus().publish_settled(&mut self.figures, &ended.job, &settlement, ended.defer);
+                    self.client.bus().publish_settled(&mut self.metrics, &ended.job, &settlement, ended.defer);
                     // What the handler's own transaction has released, nobody here has told us.
-                    let unseen = settled == Settled::AlreadyApplied && ended.job.flow.has(Flow::DEPENDANTS);
+                    let unseen = settled == Settled::AlreadyApplied && ended.job.flow.has(JobFlags::DEPENDANTS);
                     follow_up |= unseen || !settlement.new_jobs.is_empty();
                     for job in &settlement.new_jobs {
                         // What runs here is claimed here, at once; others need to know only of what does not.
@@ -131,7 +131,7 @@ impl Pump {
                     self.counters.conflicts.add(1);
                     tracing::warn!(
                         job.id = %ended.job.id, job.kind = %ended.job.spec.kind, event = %settlement.change.event(),
-                        "a result came too late: the job was cancelled or given to another node"
+                        "a result came too late: the job was canceled or given to another node"
                     );
                 }
             }
@@ -167,7 +167,7 @@ impl Pump {
             self.timers.poll = Instant::now();
         }
         // Last: what was claimed runs meanwhile.
-        self.figures.tell(&self.counters.meter);
+        self.metrics.tell(&self.counters.meter);
     }
 
     async fn turn_failed(&mut self, error: StoreError, count: usize, request: Option<&ClaimRequest>) {
@@ -181,7 +181,7 @@ impl Pump {
                 return;
             }
         }
-        if error.is_passing() {
+        if error.is_retryable() {
             self.may_be_applied(count);
             self.pause(&error);
         } else if count == 0 {
@@ -224,7 +224,7 @@ impl Pump {
         while let Some(group) = groups.pop() {
             match self.try_turn(group, None).await {
                 Ok(turn) => self.finish(turn, group, None),
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_retryable() => {
                     self.may_be_applied(group);
                     return self.pause(&error);
                 }
@@ -254,7 +254,7 @@ impl Pump {
             Err(error) => error,
         };
         self.settlements[0] = full;
-        if error.is_passing() {
+        if error.is_retryable() {
             self.may_be_applied(1);
             return Err(error);
         }
@@ -291,7 +291,7 @@ impl Pump {
         self.free_slot(ended.pool, ended.held, permit);
     }
 
-    /// Ends the permits of attempts that nothing is settled of: they were cancelled, or held a thread until now.
+    /// Ends the permits of attempts that nothing is settled of: they were canceled, or held a thread until now.
     pub(super) async fn release_permits(&mut self) {
         match self.store.release_permits(&self.released).await {
             Ok(()) => {

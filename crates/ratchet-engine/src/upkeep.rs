@@ -10,7 +10,7 @@ use ratchet_core::{Clock, StoreError};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use crate::pulse::Standing;
+use crate::heartbeat::Standing;
 use crate::stats::{Counters, Loop};
 
 /// Something that a node looks after again and again.

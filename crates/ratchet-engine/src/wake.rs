@@ -62,7 +62,7 @@ impl Wake {
         self.work.swap(false, Ordering::AcqRel)
     }
 
-    /// A running job was cancelled, perhaps one that runs here.
+    /// A running job was canceled, perhaps one that runs here.
     pub(crate) fn revoked(&self) {
         self.revoked.store(true, Ordering::Release);
         self.notify.notify_one();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::{ErrorKind, StoreError};
-use ratchet_store_pool::{Pool, PoolLimits};
+use ratchet_store_pool::{ConnectionPool, PoolLimits};
 use ratchet_store_sql::migrate::{self, Migration};
 use ratchet_store_sql::{Counters, Dialect, Texts};
 use sqlx::ConnectOptions as _;
@@ -93,7 +93,7 @@ impl MysqlOptions {
             let (texts, counters) = (Arc::new(Texts::new(Dialect::Mysql)), Arc::new(Counters::default()));
             let driver = MysqlDriver { options, texts, counters: counters.clone() };
             let driver = Arc::new(driver);
-            let pool = Pool::new("ratchet-mysql", driver.clone(), self.limits, counters)?;
+            let pool = ConnectionPool::new("ratchet-mysql", driver.clone(), self.limits, counters)?;
             let server = Mysql::new(driver, pool);
             server.prepare(self.migrate, self.steps).await?;
             Ok(server)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ratchet_core::StoreError;
-use ratchet_core::store::PulseStore;
-use ratchet_store_pool::Pool;
+use ratchet_core::store::HeartbeatStore;
+use ratchet_store_pool::ConnectionPool;
 use ratchet_store_sql::migrate::{self, Migration};
 use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, Texts, Work, server, work};
 
@@ -26,11 +26,11 @@ pub type MysqlStore = SqlStore<Mysql>;
 #[derive(Debug, Clone)]
 pub struct Mysql {
     driver: Arc<MysqlDriver>,
-    pool: Arc<Pool<MysqlDriver>>,
+    pool: Arc<ConnectionPool<MysqlDriver>>,
 }
 
 impl Mysql {
-    pub(crate) fn new(driver: Arc<MysqlDriver>, pool: Pool<MysqlDriver>) -> Self {
+    pub(crate) fn new(driver: Arc<MysqlDriver>, pool: ConnectionPool<MysqlDriver>) -> Self {
         Self { driver, pool: Arc::new(pool) }
     }
 
@@ -73,7 +73,7 @@ impl Backend for Mysql {
         self.pool.transact(intent, work).await
     }
 
-    async fn open_heartbeat(&self) -> Result<Box<dyn PulseStore>, StoreError> {
-        self.pool.open_pulse().await
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
+        self.pool.open_heartbeat().await
     }
 }

@@ -14,12 +14,12 @@ const IDLE_MAX: Duration = Duration::from_secs(50);
 ///
 /// A connection is used only on the runtime that opened it: elsewhere every answer would have to cross from one thread to
 /// another. On one runtime the one that was used last is used next, so that few are enough.
-pub(crate) struct Kept<C>(Mutex<ByRuntime<C>>);
+pub(crate) struct IdleConnections<C>(Mutex<ByRuntime<C>>);
 
 /// With the time at which each was last used.
 type ByRuntime<C> = HashMap<Option<Id>, Vec<(Instant, C)>>;
 
-impl<C> Kept<C> {
+impl<C> IdleConnections<C> {
     pub(crate) fn new() -> Self {
         Self(Mutex::default())
     }
@@ -75,7 +75,7 @@ fn here() -> Option<Id> {
     Handle::try_current().ok().map(|runtime| runtime.id())
 }
 
-impl<C> fmt::Debug for Kept<C> {
+impl<C> fmt::Debug for IdleConnections<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} connections", self.lock().values().map(Vec::len).sum::<usize>())
     }
@@ -89,7 +89,7 @@ mod tests {
     fn a_runtime_gets_its_own_connections_and_the_last_one_first() {
         let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a test can start a runtime");
         let (one, other) = (runtime(), runtime());
-        let kept = Kept::new();
+        let kept = IdleConnections::new();
         one.block_on(async {
             kept.keep(1);
             kept.keep(2);
@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_lay_idle_for_long_is_closed() {
-        let kept = Kept::new();
+        let kept = IdleConnections::new();
         kept.keep(1);
         tokio::time::advance(IDLE_MAX / 2).await;
         kept.keep(2);

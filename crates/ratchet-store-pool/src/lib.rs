@@ -6,9 +6,9 @@
 mod driver;
 mod kept;
 mod pool;
-mod pulse;
+mod heartbeat;
 mod thread;
 
 pub use driver::Driver;
-pub use pool::{Pool, PoolLimits};
+pub use pool::{ConnectionPool, PoolLimits};
 pub use thread::StoreThread;

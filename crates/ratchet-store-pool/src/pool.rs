@@ -2,14 +2,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ratchet_core::store::PulseStore;
+use ratchet_core::store::HeartbeatStore;
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_sql::{Conn, Counters, Intent, Work};
 use tokio::sync::Semaphore;
 
 use crate::driver::Driver;
-use crate::kept::Kept;
-use crate::pulse::ServerPulse;
+use crate::heartbeat::ServerHeartbeat;
+use crate::kept::IdleConnections;
 use crate::thread::StoreThread;
 
 /// How much a pool may use.
@@ -47,7 +47,7 @@ const THREADS: usize = 2;
 /// Unlike a general pool it asks no connection for its health, which costs a round trip each time: a transaction begins
 /// with a statement that changes nothing, and if that fails on a connection that was kept, a new one takes its place.
 #[derive(Debug)]
-pub struct Pool<D: Driver> {
+pub struct ConnectionPool<D: Driver> {
     inner: Arc<Inner<D>>,
     thread: StoreThread,
 }
@@ -56,18 +56,19 @@ pub struct Pool<D: Driver> {
 struct Inner<D: Driver> {
     driver: Arc<D>,
     limits: PoolLimits,
-    kept: Kept<D::Connection>,
+    kept: IdleConnections<D::Connection>,
     permits: Semaphore,
     counters: Arc<Counters>,
     /// Whether there has been a connection.
     reached: AtomicBool,
 }
 
-impl<D: Driver> Pool<D> {
+impl<D: Driver> ConnectionPool<D> {
     /// A pool without connections; `name` is that of its threads.
     pub fn new(name: &str, driver: Arc<D>, limits: PoolLimits, counters: Arc<Counters>) -> Result<Self, StoreError> {
         let permits = Semaphore::new(limits.connections.max(1));
-        let inner = Inner { driver, permits, kept: Kept::new(), limits, counters, reached: AtomicBool::new(false) };
+        let inner =
+            Inner { driver, permits, kept: IdleConnections::new(), limits, counters, reached: AtomicBool::new(false) };
         Ok(Self { inner: Arc::new(inner), thread: StoreThread::start(name, THREADS)? })
     }
 
@@ -103,9 +104,9 @@ impl<D: Driver> Pool<D> {
     }
 
     /// A connection for heartbeats alone, on the caller's runtime.
-    pub async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
+    pub async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
         let connection = self.inner.connect().await?;
-        Ok(Box::new(ServerPulse::new(self.inner.driver.clone(), connection)))
+        Ok(Box::new(ServerHeartbeat::new(self.inner.driver.clone(), connection)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ratchet_core::coordinator::{ClusterCoordinator, CoordinatorStats, Failures, Hint, Hub, ListenGuard, Listener};
 use ratchet_core::{NodeId, StoreError};
-use ratchet_store_pool::Pool;
+use ratchet_store_pool::ConnectionPool;
 use ratchet_store_sql::{Conn, Intent, work};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::watch;
@@ -34,7 +34,7 @@ pub(crate) struct PostgresCoordinator {
     channel: Arc<str>,
     /// How to reach the server itself; a pooler would lose the LISTEN.
     hearing: PgConnectOptions,
-    pool: Arc<Pool<PostgresDriver>>,
+    pool: Arc<ConnectionPool<PostgresDriver>>,
     tasks: Mutex<Tasks>,
     /// Whether the server is heard.
     heard: watch::Sender<bool>,
@@ -47,7 +47,7 @@ struct Tasks {
 }
 
 impl PostgresCoordinator {
-    pub(crate) fn new(hearing: PgConnectOptions, channel: &str, pool: Arc<Pool<PostgresDriver>>) -> Self {
+    pub(crate) fn new(hearing: PgConnectOptions, channel: &str, pool: Arc<ConnectionPool<PostgresDriver>>) -> Self {
         let (hub, channel) = (Hub::new(Uuid::new_v4()), channel.into());
         Self { hub, channel, hearing, pool, tasks: Mutex::default(), heard: watch::Sender::new(false) }
     }
@@ -103,7 +103,7 @@ impl PostgresCoordinator {
     }
 }
 
-async fn announce(pool: &Pool<PostgresDriver>, channel: &str, text: String) -> Result<(), StoreError> {
+async fn announce(pool: &ConnectionPool<PostgresDriver>, channel: &str, text: String) -> Result<(), StoreError> {
     if text.len() > PAYLOAD_BYTES_MAX {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::{ErrorKind, StoreError};
-use ratchet_store_pool::{Pool, PoolLimits};
+use ratchet_store_pool::{ConnectionPool, PoolLimits};
 use ratchet_store_sql::migrate::{self, Migration};
 use ratchet_store_sql::{Counters, Dialect, Texts};
 use sqlx::ConnectOptions as _;
@@ -137,7 +137,7 @@ impl PostgresOptions {
             let (texts, counters) = (Arc::new(Texts::new(Dialect::Postgres)), Arc::new(Counters::default()));
             let driver = PostgresDriver { options, pooled: self.pooled, texts, counters: counters.clone() };
             let driver = Arc::new(driver);
-            let pool = Pool::new("ratchet-postgres", driver.clone(), self.limits, counters)?;
+            let pool = ConnectionPool::new("ratchet-postgres", driver.clone(), self.limits, counters)?;
             let server = Postgres::new(driver, pool, hearing);
             server.prepare(self.migrate, self.steps).await?;
             Ok(server)

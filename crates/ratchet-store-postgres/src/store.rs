@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ratchet_core::store::PulseStore;
+use ratchet_core::store::HeartbeatStore;
 use ratchet_core::{ClusterCoordinator, StoreError};
-use ratchet_store_pool::Pool;
+use ratchet_store_pool::ConnectionPool;
 use ratchet_store_sql::migrate::{self, Migration};
 use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, Texts, Work, work};
 
@@ -27,13 +27,17 @@ pub type PostgresStore = SqlStore<Postgres>;
 #[derive(Debug, Clone)]
 pub struct Postgres {
     driver: Arc<PostgresDriver>,
-    pool: Arc<Pool<PostgresDriver>>,
+    pool: Arc<ConnectionPool<PostgresDriver>>,
     /// How nodes hear of each other's work; `None` behind a pooler without an address to listen at.
     coordinator: Option<Arc<PostgresCoordinator>>,
 }
 
 impl Postgres {
-    pub(crate) fn new(driver: Arc<PostgresDriver>, pool: Pool<PostgresDriver>, hearing: Option<Hearing>) -> Self {
+    pub(crate) fn new(
+        driver: Arc<PostgresDriver>,
+        pool: ConnectionPool<PostgresDriver>,
+        hearing: Option<Hearing>,
+    ) -> Self {
         let pool = Arc::new(pool);
         let coordinator =
             hearing.map(|hearing| Arc::new(PostgresCoordinator::new(hearing.at, &hearing.channel, pool.clone())));
@@ -85,8 +89,8 @@ impl Backend for Postgres {
         self.pool.transact(intent, work).await
     }
 
-    async fn open_heartbeat(&self) -> Result<Box<dyn PulseStore>, StoreError> {
-        self.pool.open_pulse().await
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
+        self.pool.open_heartbeat().await
     }
 
     fn coordinator(&self) -> Option<Arc<dyn ClusterCoordinator>> {

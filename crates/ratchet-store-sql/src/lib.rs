@@ -51,7 +51,7 @@ pub mod calls {
     pub use crate::list::insight::{count_ended, count_waiting, recent_ends, running_by_queue, waiting_lanes};
     pub use crate::list::list;
     pub use crate::settle::settle;
-    pub use crate::settle::turn::turn;
+    pub use crate::settle::turn::settle_and_claim;
 }
 
 /// Lists the statements of files, each with the file's module path.

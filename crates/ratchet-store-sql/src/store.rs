@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::store::{MovableClock, PulseStore, Store, WatchGuard};
+use ratchet_core::store::{HeartbeatStore, MovableClock, Store, WatchGuard};
 use ratchet_core::{ClusterCoordinator, StoreError};
 
 use crate::waist::counters::Counts;
@@ -47,7 +47,7 @@ pub trait Backend: Debug + Clone + Send + Sync + Sized + 'static {
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
 
     /// Opens a connection for heartbeats alone, on the caller's runtime.
-    fn open_heartbeat(&self) -> impl Future<Output = Result<Box<dyn PulseStore>, StoreError>> + Send;
+    fn open_heartbeat(&self) -> impl Future<Output = Result<Box<dyn HeartbeatStore>, StoreError>> + Send;
 
     /// Calls `changed` whenever another process writes, if the database can notice that; see [`Store::watch`].
     fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {

@@ -40,7 +40,7 @@ pub trait CompleteIn: PrepareCompletion {
     /// writes and the completion then happen together or not at all.
     ///
     /// # Errors
-    /// [`Conflict`](ErrorKind::Conflict) if the attempt has lost its right to write: it was cancelled, or its node was
+    /// [`Conflict`](ErrorKind::Conflict) if the attempt has lost its right to write: it was canceled, or its node was
     /// declared dead. Roll back then.
     fn complete_in<R: Serialize + Sync>(
         &self,

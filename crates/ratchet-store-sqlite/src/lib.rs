@@ -16,7 +16,7 @@ mod conn;
 mod error;
 mod in_transaction;
 mod open;
-mod pulse;
+mod heartbeat;
 mod store;
 mod watch;
 mod writer;

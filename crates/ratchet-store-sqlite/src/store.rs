@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ratchet_core::store::{PulseStore, WatchGuard};
+use ratchet_core::store::{HeartbeatStore, WatchGuard};
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_pool::StoreThread;
 use ratchet_store_sql::migrate::{self, Migration};
@@ -14,8 +14,8 @@ use sqlx::{ConnectOptions as _, Connection as _, SqlitePool};
 
 use crate::conn::Session;
 use crate::error::store_error;
+use crate::heartbeat::SqliteHeartbeat;
 use crate::open::SqliteOptions;
-use crate::pulse::SqlitePulse;
 use crate::watch;
 use crate::writer::{Begin, Writer};
 
@@ -154,11 +154,11 @@ impl Backend for Sqlite {
         }
     }
 
-    async fn open_heartbeat(&self) -> Result<Box<dyn PulseStore>, StoreError> {
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
         let inner = &self.inner;
         let conn =
             inner.options.connect().await.map_err(|error| store_error("opening a connection for heartbeats", error))?;
-        Ok(Box::new(SqlitePulse::new(conn, inner.texts.clone(), inner.counters.clone())))
+        Ok(Box::new(SqliteHeartbeat::new(conn, inner.texts.clone(), inner.counters.clone())))
     }
 
     fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {

@@ -66,7 +66,7 @@
 //! | follow a trace into a job and out of it | [`Enqueue::trace_context`], [`JobContext::trace_context`], [`TraceCapture`] |
 //! | leave a service alone while it fails | `#[job(service = "…")]`, [`BreakerConfig`], [`Ratchet::services`], [`Client::open_breaker`] |
 //! | know whether a node is well | [`Ratchet::health`], [`HealthProbe`] |
-//! | watch figures | [`metrics`], [`MetricsCollector`], the feature `prometheus` |
+//! | watch metrics | [`metrics`], [`MetricsCollector`], the feature `prometheus` |
 //! | change how Ratchet decides | [`RetryPolicy`], [`ResilienceStrategy`], [`ErrorSanitizer`], [`PollingStrategy`], [`LifecycleHook`], [`NodeIdentity`] |
 //! | write a store | [`store`], and the suite in `ratchet-conformance` |
 //! | wake nodes of other processes | [`RatchetBuilder::coordinator`], [`ClusterCoordinator`] |
@@ -85,7 +85,7 @@
 //! | `sqlite` | the store in a SQLite file, in `ratchet::sqlite` | yes |
 //! | `postgres` | the store on PostgreSQL, in `ratchet::postgres` | no |
 //! | `mysql` | the store on MySQL and MariaDB, in `ratchet::mysql` | no |
-//! | `prometheus` | the figures of the process in Prometheus' text form, in `ratchet::prometheus` | no |
+//! | `prometheus` | the metrics of the process in Prometheus' text form, in `ratchet::prometheus` | no |
 //! | `log-layer` | `JobLogLayer`, which brings what is given to `tracing` into jobs' logs | no |
 //! | `redis` | word of new work between nodes over Redis, in `ratchet::redis` | no |
 
@@ -145,10 +145,10 @@ pub use ratchet_engine::IntoStep;
 pub use ratchet_engine::JobExt;
 pub use ratchet_engine::JobHandle;
 pub use ratchet_engine::ResultError;
-pub use ratchet_engine::Sort;
 pub use ratchet_engine::Step;
 pub use ratchet_engine::StepOptions;
 pub use ratchet_engine::SubmitError;
+pub use ratchet_engine::SubmittedKind;
 
 // Seeing how it goes.
 pub use ratchet_core::BreakerRecord;
@@ -207,12 +207,12 @@ pub use ratchet_engine::WorkflowHandle;
 pub use ratchet_engine::result;
 
 // Firing them again and again.
-pub use ratchet_core::recurring::RecurringFilter;
-pub use ratchet_core::recurring::RecurringRecord;
 pub use ratchet_core::schedule;
 pub use ratchet_core::schedule::DstPolicy;
 pub use ratchet_core::schedule::MisfirePolicy;
 pub use ratchet_core::schedule::OverlapPolicy;
+pub use ratchet_core::schedule::ScheduleFilter;
+pub use ratchet_core::schedule::ScheduleRecord;
 pub use ratchet_engine::ScheduleBuilder;
 pub use ratchet_engine::ScheduleHandle;
 pub use ratchet_engine::Scheduled;

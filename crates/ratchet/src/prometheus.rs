@@ -1,4 +1,4 @@
-//! The figures of this process in the text form that Prometheus reads.
+//! The metrics of this process in the text form that Prometheus reads.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,7 +21,7 @@ const SECONDS: &[f64] =
     &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0];
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Why the figures of this process cannot be exported.
+/// Why the metrics of this process cannot be exported.
 #[derive(Debug)]
 pub struct InstallError(String);
 
@@ -37,12 +37,12 @@ impl fmt::Display for InstallError {
 
 impl std::error::Error for InstallError {}
 
-/// Gives the figures of this process.
+/// Gives the metrics of this process.
 #[derive(Clone)]
 pub struct Exporter(PrometheusHandle);
 
 impl Exporter {
-    /// All figures as they are now.
+    /// All metrics as they are now.
     pub fn render(&self) -> String {
         self.0.render()
     }
@@ -54,10 +54,10 @@ impl fmt::Debug for Exporter {
     }
 }
 
-/// Gathers the figures of this process from now on, Ratchet's and others that go to the `metrics` facade.
+/// Gathers the metrics of this process from now on, Ratchet's and others that go to the `metrics` facade.
 ///
 /// # Errors
-/// If the process has a recorder of figures already.
+/// If the process has a recorder of metrics already.
 pub fn install() -> Result<Exporter, InstallError> {
     let failed = |error: metrics_exporter_prometheus::BuildError| InstallError(error.to_string());
     let mut builder = PrometheusBuilder::new();

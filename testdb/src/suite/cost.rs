@@ -1,7 +1,7 @@
 //! What a child of a batch costs beside a job that belongs to nothing.
 
 use ratchet_conformance::cost::{self, Spent};
-use ratchet_conformance::{Bench, Fixture};
+use ratchet_conformance::{Fixture, Harness};
 
 use super::{ServerDatabase, SqlDatabase, TestServer};
 
@@ -10,15 +10,15 @@ pub async fn a_child_costs_about_as_much_as_a_plain_job<S: TestServer>() {
     let database = ServerDatabase::<S>::fresh().await;
     let store = database.store().await;
     let mut conn = database.connect().await;
-    let bench = Bench::new(Fixture::new(store.clone(), database)).await;
+    let harness = Harness::new(Fixture::new(store.clone(), database)).await;
     let spent = async || Spent { statements: store.counts().statements, log_bytes: S::log_position(&mut conn).await };
-    cost::a_child_costs_about_as_much_as_a_plain_job(&bench, spent).await;
+    cost::a_child_costs_about_as_much_as_a_plain_job(&harness, spent).await;
 }
 
 /// Dead children take a few statements together, not some for each.
 pub async fn dead_children_are_retried_together<D: SqlDatabase>() {
     let database = D::fresh().await;
     let store = database.store().await;
-    let bench = Bench::new(Fixture::new(store.clone(), database)).await;
-    cost::dead_children_are_retried_together(&bench, || store.counts().statements).await;
+    let harness = Harness::new(Fixture::new(store.clone(), database)).await;
+    cost::dead_children_are_retried_together(&harness, || store.counts().statements).await;
 }

@@ -33,11 +33,11 @@ impl<C: Conn, B: Backend> Conn for Overtaken<C, B> {
         if doing == self.taking
             && let Some((store, node)) = self.by.take()
         {
-            let claimed = store.turn(&[], Some(&request(node, &["work"], 10))).await?.claimed;
+            let claimed = store.settle_and_claim(&[], Some(&request(node, &["work"], 10))).await?.claimed;
             let (delay, error) = (Duration::from_hours(1), ErrorReport::new("Broken", "not yet"));
             let mut settlement = success(&claimed[0]);
             settlement.change = Change::Reschedule { delay, attempts: 1, error };
-            store.turn(&[settlement], None).await?;
+            store.settle_and_claim(&[settlement], None).await?;
         }
         self.inner.fetch(doing, text, values).await
     }
@@ -51,7 +51,7 @@ pub async fn a_job_that_was_put_off_since_the_look_is_not_taken<S: TestServer>()
     store.submit(&[SubmitUnit::of(vec![job(1)])]).await.unwrap();
     let mut conn = database.connect().await;
     let mut conn = Overtaken { inner: S::waist(&mut conn), by: Some((store.clone(), quick)), taking: S::TAKING };
-    let turn = calls::turn(&mut conn, &[], Some(&request(slow, &["work"], 10))).await.unwrap();
+    let turn = calls::settle_and_claim(&mut conn, &[], Some(&request(slow, &["work"], 10))).await.unwrap();
     assert!(conn.by.is_none(), "the other node was quicker");
     assert_eq!(turn.claimed, [], "its next attempt is due in an hour");
 }
@@ -73,6 +73,6 @@ pub async fn a_limit_that_a_stalled_node_has_locked_holds_up_no_other_resource<S
     let mut stalled = database.connect().await;
     let lock = "SELECT * FROM scheduler_resource_limit WHERE resource_name < 'd' FOR UPDATE";
     S::execute(&mut stalled, format!("{}; {lock}", S::BEGIN)).await;
-    let claimed = store.turn(&[], Some(&request(node, &["work"], 1))).await.unwrap().claimed;
+    let claimed = store.settle_and_claim(&[], Some(&request(node, &["work"], 1))).await.unwrap().claimed;
     assert_eq!(claimed.iter().map(|claim| claim.job.id).collect::<Vec<_>>(), [jobs[3].id]);
 }

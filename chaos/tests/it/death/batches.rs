@@ -1,4 +1,4 @@
-//! Batches: given at once, streamed, and cancelled.
+//! Batches: given at once, streamed, and canceled.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -121,7 +121,7 @@ async fn a_stream_that_broke_off_leaves_an_open_batch_that_can_be_gone_on_with()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_broke_off_leaves_an_open_batch_that_can_be_cancelled() {
+async fn a_stream_that_broke_off_leaves_an_open_batch_that_can_be_canceled() {
     let errand = Errand::Stream { children: STREAMED as u64, chunk: CHUNK };
     let broke_off = AtomicUsize::new(0);
     die_after_every_call(async |dying: Dying| {
@@ -134,7 +134,7 @@ async fn a_stream_that_broke_off_leaves_an_open_batch_that_can_be_cancelled() {
             broke_off.fetch_add(1, Ordering::Relaxed);
             let open = dying.client().open_batch(batch.id).await.unwrap();
             open.cancel().await.unwrap();
-            was_cancelled(&dying, batch.id).await;
+            was_canceled(&dying, batch.id).await;
             let refused = open.extend(stream::iter([quick(0)])).await.unwrap_err();
             assert_eq!((refused.batch, refused.added), (Some(batch.id), 0));
             assert_eq!(*open.seal().await.unwrap_err().kind(), ErrorKind::Conflict);
@@ -154,7 +154,7 @@ fn in_the_middle(deaths: &AtomicUsize, what: &str) {
 }
 
 /// Everything has ended, what follows has not run, and nothing can be added.
-async fn was_cancelled(dying: &Dying, id: JobId) {
+async fn was_canceled(dying: &Dying, id: JobId) {
     let jobs = dying.jobs().await;
     let batch = the_batch(dying).await.unwrap();
     assert_eq!((batch.state, batch.canceling), (JobState::Canceled, false), "{batch:?}");
@@ -165,7 +165,7 @@ async fn was_cancelled(dying: &Dying, id: JobId) {
         assert!(job.state.is_terminal(), "{job:?}");
         if serials([job]) == [AFTER] {
             assert_eq!((job.state, job.canceled_because), (JobState::Canceled, Some(id)));
-            assert_eq!(runs.get(&job.id), None, "what follows a batch does not follow a cancelled one");
+            assert_eq!(runs.get(&job.id), None, "what follows a batch does not follow a canceled one");
         }
     }
     assert_eq!(dying.site.begun_after_success(&jobs), 0, "what has ended runs no more");
@@ -174,8 +174,8 @@ async fn was_cancelled(dying: &Dying, id: JobId) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_batch_takes_all_its_children_along() {
-    // More than are cancelled in two transactions.
+async fn a_canceled_batch_takes_all_its_children_along() {
+    // More than are canceled in two transactions.
     const CHILDREN: u64 = 2_001;
     let broke_off = AtomicUsize::new(0);
     die_after_every_call(async |dying: Dying| {
@@ -194,10 +194,10 @@ async fn a_cancelled_batch_takes_all_its_children_along() {
         broke_off.fetch_add(usize::from(left.canceling), Ordering::Relaxed);
         let second = (!lived).then(|| dying.second());
         until("the end of the last child", over).await;
-        was_cancelled(&dying, batch.id()).await;
+        was_canceled(&dying, batch.id()).await;
         drop(second);
         lived
     })
     .await;
-    in_the_middle(&broke_off, "of cancelling");
+    in_the_middle(&broke_off, "of canceling");
 }

@@ -91,10 +91,10 @@ pub(super) async fn parse(text: String) -> i64 {
     text.parse().expect("a number")
 }
 
-/// Does not end by itself; it is cancelled while it runs. If its node stops instead, the error gives it back to its queue.
+/// Does not end by itself; it is canceled while it runs. If its node stops instead, the error gives it back to its queue.
 #[job(kind = "demo.export")]
 pub(super) async fn export(ctx: &JobContext) -> Result<(), BrokenOff> {
-    ctx.cancelled().await;
+    ctx.canceled().await;
     Err(BrokenOff)
 }
 

@@ -105,9 +105,9 @@ impl Live {
                 self.tell(&format!("{name} {id} is a dead letter:\n    {error}"));
             }
             JobEventKind::TimedOut { timeout } => self.tell(&format!("{name} {id} timed out after {timeout:?}")),
-            JobEventKind::Cancelled { .. } => {
+            JobEventKind::Canceled { .. } => {
                 self.ended(id, name);
-                self.tell(&format!("{name} {id} was cancelled"));
+                self.tell(&format!("{name} {id} was canceled"));
             }
             _ => {}
         }

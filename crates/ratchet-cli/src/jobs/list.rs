@@ -6,7 +6,7 @@ use ratchet::{ArchiveScope, JobFilter, JobState, ListCursor, ListOrder, Timestam
 use ratchet_core::clock;
 use serde::Serialize;
 
-use super::narrow::Narrow;
+use super::filter_args::JobFilterArgs;
 use super::view::JobView;
 use crate::exit::Exit;
 use crate::output::table;
@@ -21,7 +21,7 @@ pub(super) struct Which {
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<JobState>,
     #[command(flatten)]
-    jobs: Narrow,
+    jobs: JobFilterArgs,
     /// Only jobs in the archive
     #[arg(long, conflicts_with = "with_archived")]
     archived: bool,

@@ -4,7 +4,7 @@ mod count;
 mod explain;
 mod list;
 mod logs;
-mod narrow;
+mod filter_args;
 mod show;
 mod steer;
 mod view;
@@ -14,7 +14,7 @@ use clap::Subcommand;
 
 use crate::exit::Exit;
 use crate::session::Session;
-pub(crate) use narrow::Narrow;
+pub(crate) use filter_args::JobFilterArgs;
 use steer::{Ids, Verb};
 
 #[derive(Subcommand)]

@@ -115,7 +115,7 @@ fn rows(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     add("workflow", job.workflow.map(|id| id.to_string()));
     add("step", job.step.as_ref().map(ToString::to_string));
     add("waits for", (job.waits_for > 0).then(|| format!("{} to come", job.waits_for)));
-    add("cancelled by", job.canceled_because.map(|id| format!("the end of {id}")));
+    add("canceled by", job.canceled_because.map(|id| format!("the end of {id}")));
     add("superseded by", job.superseded_by.map(|id| id.to_string()));
     add("error", job.error.clone());
     add("payload", Some(job.payload.as_str().to_owned()));

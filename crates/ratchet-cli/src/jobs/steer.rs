@@ -100,7 +100,7 @@ impl Verb {
 
     fn done(self) -> &'static str {
         match self {
-            Self::Cancel => "cancelled",
+            Self::Cancel => "canceled",
             Self::Pause => "paused",
             Self::Resume => "resumed",
             Self::Retry => "will be tried again:",
@@ -123,7 +123,7 @@ impl Verb {
     /// Where the job stands, and where it would have to stand.
     fn refusal(self, id: JobId, place: Place) -> String {
         let verb = match self {
-            Self::Cancel => "cancelled",
+            Self::Cancel => "canceled",
             Self::Pause => "paused",
             Self::Resume => "resumed",
             Self::Retry => "retried",

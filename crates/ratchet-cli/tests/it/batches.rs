@@ -1,7 +1,7 @@
 use crate::support::{Place, idle, no_id};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_is_listed_shown_sealed_and_cancelled() {
+async fn a_batch_is_listed_shown_sealed_and_canceled() {
     let place = Place::migrated().await;
     place.ratchet(&["batches", "list"]).expect(0, &["There are no batches."]);
     let client = place.client().await;
@@ -13,7 +13,7 @@ async fn a_batch_is_listed_shown_sealed_and_cancelled() {
     assert_eq!((json["counts"]["total"].as_u64(), json["progress"]["done"].as_u64()), (Some(4), Some(0)));
     client.cancel(batch.children(None, 1).await.unwrap().items[0].id).await.unwrap();
     place.ratchet(&["batches", "show", &id]).expect(0, &["[##########..............................]", "1 of 4"]);
-    place.ratchet(&["batches", "cancel", &id]).expect(0, &["cancelled 3 children"]);
+    place.ratchet(&["batches", "cancel", &id]).expect(0, &["canceled 3 children"]);
     place.ratchet(&["batches", "list"]).expect(0, &["CANCELED", "100.0 %", "4/4"]);
     place.ratchet(&["batches", "seal", &id]).expect(0, &["sealed"]);
 
@@ -23,7 +23,7 @@ async fn a_batch_is_listed_shown_sealed_and_cancelled() {
     place.ratchet(&["batches", "show", &open]).expect(0, &["PENDING"]);
     let canceled = client.batch().open().await.unwrap();
     canceled.cancel().await.unwrap();
-    place.ratchet(&["batches", "seal", &canceled.handle().id().to_string()]).expect(4, &["was cancelled"]);
+    place.ratchet(&["batches", "seal", &canceled.handle().id().to_string()]).expect(4, &["was canceled"]);
     for verb in ["show", "cancel", "seal"] {
         place.ratchet(&["batches", verb, &no_id()]).expect(3, &["there is no batch"]);
     }

@@ -14,7 +14,7 @@ fn the_demo_shows_every_way_to_end_and_can_be_repeated() {
     let ran = place.ratchet(&["demo"]);
     ran.expect(
         0,
-        &["KIND", "P99", "is a dead letter", "timed out", "was cancelled", "203 jobs", "0 waiting to be retried"],
+        &["KIND", "P99", "is a dead letter", "timed out", "was canceled", "203 jobs", "0 waiting to be retried"],
     );
     assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?}", begun.elapsed());
 

@@ -12,7 +12,7 @@ async fn a_job_goes_where_it_is_steered() {
     place.ratchet(&["jobs", "resume", &id]).expect(0, &["resumed"]);
     assert_eq!(state(), "PENDING");
     place.ratchet(&["jobs", "delete", &id]).expect(4, &["is PENDING; it can be deleted only from SUCCEEDED"]);
-    place.ratchet(&["jobs", "cancel", &id]).expect(0, &["cancelled"]);
+    place.ratchet(&["jobs", "cancel", &id]).expect(0, &["canceled"]);
     assert_eq!(state(), "CANCELED");
     place.ratchet(&["jobs", "delete", &id]).expect(0, &["deleted"]);
     place.ratchet(&["jobs", "delete", &id]).expect(3, &["there is no job"]);
@@ -24,7 +24,7 @@ async fn refusals_say_where_the_job_stands_and_where_it_should() {
     let id = place.failed_job("order-1").await;
     place
         .ratchet(&["jobs", "cancel", &id])
-        .expect(4, &["is FAILED; it can be cancelled only from PENDING, RUNNING, WAITING"]);
+        .expect(4, &["is FAILED; it can be canceled only from PENDING, RUNNING, WAITING"]);
     place.ratchet(&["jobs", "resume", &id]).expect(4, &["it can be resumed only from PAUSED"]);
     place.ratchet(&["jobs", "retry", &id]).expect(0, &["will be tried again", &id]);
     place.ratchet(&["jobs", "retry", &id]).expect(4, &["is PENDING; it can be retried only from FAILED"]);
@@ -52,7 +52,7 @@ async fn what_stands_in_the_way_of_a_job_that_stands_where_it_should_is_said() {
 async fn of_several_jobs_each_gets_its_answer_and_the_highest_code_counts() {
     let place = Place::migrated().await;
     let ids = place.idle_jobs(2).await;
-    place.ratchet(&["jobs", "cancel", &ids[0], &no_id()]).expect(3, &["cancelled", "there is no job"]);
+    place.ratchet(&["jobs", "cancel", &ids[0], &no_id()]).expect(3, &["canceled", "there is no job"]);
     let ran = place.ratchet(&["jobs", "cancel", &ids[0], &ids[1], &no_id(), "--json"]);
     ran.expect(4, &[]);
     let items: serde_json::Value = serde_json::from_str(&ran.out).unwrap();

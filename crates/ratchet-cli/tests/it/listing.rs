@@ -100,7 +100,7 @@ async fn jobs_are_counted_by_what_is_asked_for() {
     assert_eq!(by("kind"), serde_json::json!({"test.idle": 3, "test.broken": 1}));
     assert_eq!(by("param:tenant.id"), serde_json::json!({"acme": 2, "zenith": 1}));
     assert_eq!(by("node").as_object().unwrap().len(), 1, "those that never ran are in no group");
-    place.ratchet(&["jobs", "count", "--by", "colour"]).expect(2, &["use state, kind, queue"]);
+    place.ratchet(&["jobs", "count", "--by", "color"]).expect(2, &["use state, kind, queue"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "clippy knows #[test] functions, but not what they are made of")]
 
 mod batches;
-mod care;
+mod retention;
 mod database;
 mod demo;
 mod jobs;

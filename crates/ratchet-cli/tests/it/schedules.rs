@@ -5,7 +5,7 @@ use ratchet::JobExt;
 use crate::support::{Place, idle, no_id};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_is_listed_shown_steered_and_cancelled() {
+async fn a_schedule_is_listed_shown_steered_and_canceled() {
     let place = Place::migrated().await;
     place.ratchet(&["schedules", "list"]).expect(0, &["There are no schedules."]);
     let client = place.client().await;
@@ -29,13 +29,13 @@ async fn a_schedule_is_listed_shown_steered_and_cancelled() {
     place.ratchet(&["schedules", "run", &id]).expect(0, &["fired job"]);
     let jobs = place.json(&["jobs", "list", "--parent", &id]);
     assert_eq!((jobs["items"][0]["type"].as_str(), jobs["items"].as_array().unwrap().len()), (Some("RECURRING"), 1));
-    place.ratchet(&["schedules", "cancel", &id]).expect(0, &["cancelled"]);
+    place.ratchet(&["schedules", "cancel", &id]).expect(0, &["canceled"]);
     place.ratchet(&["schedules", "cancel", &id]).expect(3, &["there is no schedule"]);
     place.ratchet(&["schedules", "run", &no_id()]).expect(3, &["there is no schedule"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn schedules_are_cancelled_by_tag_or_key() {
+async fn schedules_are_canceled_by_tag_or_key() {
     let place = Place::migrated().await;
     let client = place.client().await;
     for number in 0..3 {
@@ -43,8 +43,8 @@ async fn schedules_are_cancelled_by_tag_or_key() {
         client.schedule(tagged).every(Duration::from_mins(5)).create().await.unwrap();
     }
     client.schedule(idle(9)).every(Duration::from_mins(5)).business_key("kept").create().await.unwrap();
-    place.ratchet(&["schedules", "cancel", "--tag", "old"]).expect(0, &["cancelled 3 schedules"]);
+    place.ratchet(&["schedules", "cancel", "--tag", "old"]).expect(0, &["canceled 3 schedules"]);
     place.ratchet(&["schedules", "list"]).expect(0, &["every 5 min"]);
-    place.ratchet(&["schedules", "cancel", "--business-key", "kept"]).expect(0, &["cancelled 1 schedule\n"]);
+    place.ratchet(&["schedules", "cancel", "--business-key", "kept"]).expect(0, &["canceled 1 schedule\n"]);
     place.ratchet(&["schedules", "cancel"]).expect(2, &["required"]);
 }

@@ -1,7 +1,7 @@
 use crate::support::{Place, broken, idle, no_id};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workflow_is_listed_shown_and_cancelled() {
+async fn a_workflow_is_listed_shown_and_canceled() {
     let place = Place::migrated().await;
     place.ratchet(&["workflows", "list"]).expect(0, &["There are no workflows."]);
     let client = place.client().await;
@@ -14,7 +14,7 @@ async fn a_workflow_is_listed_shown_and_cancelled() {
         .expect(0, &[&id, "1 PENDING, 2 WAITING", "fetch (success)", "fetch (failure)", "mourn"]);
     let json = place.json(&["workflows", "show", &id]);
     assert_eq!((json["state"].as_str(), json["edges"][0]["state"].as_str()), (Some("RUNNING"), Some("OPEN")));
-    place.ratchet(&["workflows", "cancel", &id]).expect(0, &["cancelled 3 steps"]);
+    place.ratchet(&["workflows", "cancel", &id]).expect(0, &["canceled 3 steps"]);
     place.ratchet(&["workflows", "show", &id]).expect(0, &["CANCELED, 3 CANCELED", "✗"]);
     place.ratchet(&["workflows", "show", &no_id()]).expect(3, &["there is no workflow"]);
 }

@@ -6,11 +6,11 @@ use ratchet_core::claim::Fence;
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
 use ratchet_core::page::JobFilter;
 use ratchet_core::service::NodeServices;
-use ratchet_core::store::{Orphans, Progress, PulseStore, Running, StoreDecorator};
+use ratchet_core::store::{HeartbeatStore, Orphans, Progress, Running, StoreDecorator};
 use ratchet_core::{Claim, ErrorKind, JobState, NodeId, NodeName, Store, StoreError};
 
 use super::{Broken, Flaw, Layer};
-use crate::bench::{mins, registration};
+use crate::harness::{mins, registration};
 
 #[derive(Debug)]
 pub(super) enum Cluster {}
@@ -42,9 +42,9 @@ impl StoreDecorator for Layer<Cluster> {
         self.good.deregister(node).await
     }
 
-    async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
-        Ok(Box::new(BrokenPulse {
-            inner: self.good.open_pulse().await?,
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
+        Ok(Box::new(BrokenHeartbeat {
+            inner: self.good.open_heartbeat().await?,
             flaw: self.flaw,
             services: NodeServices::default(),
         }))
@@ -154,15 +154,15 @@ impl Broken {
     }
 }
 
-struct BrokenPulse {
-    inner: Box<dyn PulseStore>,
+struct BrokenHeartbeat {
+    inner: Box<dyn HeartbeatStore>,
     flaw: Flaw,
     /// The last that it was told of.
     services: NodeServices,
 }
 
 #[async_trait]
-impl PulseStore for BrokenPulse {
+impl HeartbeatStore for BrokenHeartbeat {
     async fn beat(&mut self, node: NodeId, mut vitals: NodeVitals) -> Result<bool, StoreError> {
         match self.flaw {
             Flaw::ForgetsBeats => Ok(true),
@@ -195,7 +195,7 @@ impl PulseStore for BrokenPulse {
     }
 
     async fn register(&mut self, node: &NodeRegistration) -> Result<(), StoreError> {
-        if self.flaw == Flaw::DeafPulse {
+        if self.flaw == Flaw::DeafHeartbeat {
             return Ok(());
         }
         self.inner.register(node).await

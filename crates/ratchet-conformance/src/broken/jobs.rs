@@ -4,8 +4,8 @@ use ratchet_core::page::JobFilter;
 use ratchet_core::record::JobRecord;
 use ratchet_core::store::{StoreDecorator, SubmitOutcome, SubmitUnit, Submitted};
 use ratchet_core::{
-    BusinessKey, Due, Flow, IdempotencyKey, JobId, JobSpec, JobState, JsonText, NewJob, Principal, StartState, Store,
-    StoreError, Tag,
+    BusinessKey, Due, IdempotencyKey, JobFlags, JobId, JobSpec, JobState, JsonText, NewJob, Principal, StartState,
+    Store, StoreError, Tag,
 };
 
 use super::{Broken, Flaw, Layer, mangled};
@@ -199,12 +199,12 @@ impl Broken {
             }
             Flaw::JoinsAny => {
                 for job in &mut unit.jobs {
-                    job.flow = job.flow.with(Flow::JOIN_ANY);
+                    job.flow = job.flow.with(JobFlags::JOIN_ANY);
                 }
             }
             Flaw::JoinsAll => {
                 for job in &mut unit.jobs {
-                    job.flow = job.flow.without(Flow::JOIN_ANY);
+                    job.flow = job.flow.without(JobFlags::JOIN_ANY);
                 }
             }
             _ => {}

@@ -12,7 +12,7 @@ mod insight;
 mod job_log;
 mod jobs;
 mod query;
-mod recurring;
+mod schedules;
 mod resources;
 mod signals;
 mod turn;
@@ -165,7 +165,7 @@ flaws! {
     KeepsOwner,
     /// One stale settlement makes all stale.
     PoisonsNeighbours,
-    /// Does not recognise what it wrote.
+    /// Does not recognize what it wrote.
     ForgetsItsOwn,
     /// Takes any end for its own.
     MaybeMeansYes,
@@ -200,7 +200,7 @@ flaws! {
     ControlsNothing,
     /// Cancels a running job without a record.
     CancelsWithoutRecord,
-    /// Records an attempt for every cancelled job.
+    /// Records an attempt for every canceled job.
     InventsAttempts,
     /// Resumes every job as PENDING.
     ResumeRevives,
@@ -211,8 +211,8 @@ flaws! {
     /// Replaces in several transactions.
     ReplacesInSteps,
     // Nodes and leases.
-    /// Registers no nodes through the pulse.
-    DeafPulse,
+    /// Registers no nodes through the heartbeat.
+    DeafHeartbeat,
     /// Registers every node that beats.
     BeatsRegister,
     /// Accepts heartbeats and forgets them.
@@ -394,7 +394,7 @@ flaws! {
     SparesChildren,
     /// Cancels more children than it was told to.
     CancelsAllAtOnce,
-    /// Is never through with cancelling.
+    /// Is never through with canceling.
     NeverThrough,
     /// Tells nobody how far a batch is.
     LosesHooks,
@@ -408,7 +408,7 @@ flaws! {
     ArchivesEarly,
     /// Cancels live jobs, to archive them.
     ArchivesLive,
-    /// Takes cancelled jobs away that a retry could have brought back.
+    /// Takes canceled jobs away that a retry could have brought back.
     ArchivesTheRevivable,
     /// Says of all ended jobs that they were archived.
     SaysArchived,
@@ -515,7 +515,7 @@ impl BrokenStore {
         let store = Layer::<job_log::JobLogs>::over(store, &broken);
         let store = Layer::<jobs::Jobs>::over(store, &broken);
         let store = Layer::<query::Queries>::over(store, &broken);
-        let store = Layer::<recurring::Recurring>::over(store, &broken);
+        let store = Layer::<schedules::Schedules>::over(store, &broken);
         let store = Layer::<resources::Resources>::over(store, &broken);
         let store = Layer::<signals::Signals>::over(store, &broken);
         Self(Layer::<turn::Turns>::over(store, &broken))

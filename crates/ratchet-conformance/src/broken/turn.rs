@@ -10,7 +10,7 @@ use ratchet_core::{
 };
 
 use super::{Broken, Flaw, Layer};
-use crate::bench::{deferral, mins};
+use crate::harness::{deferral, mins};
 
 #[derive(Debug)]
 pub(super) enum Turns {}
@@ -20,7 +20,11 @@ impl StoreDecorator for Layer<Turns> {
         self.below()
     }
 
-    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+    async fn settle_and_claim(
+        &self,
+        settlements: &[Settlement],
+        claim: Option<&ClaimRequest>,
+    ) -> Result<Turn, StoreError> {
         let mut settlements = settlements.to_vec();
         for settlement in &mut settlements {
             self.spoil_settlement(settlement).await;
@@ -32,23 +36,23 @@ impl StoreDecorator for Layer<Turns> {
         let claim = claim.as_ref();
         let mut turn = match self.flaw {
             Flaw::TurnsInTwo => {
-                let settled = self.good.turn(&settlements, None).await?.settled;
-                Turn { settled, ..self.good.turn(&[], claim).await? }
+                let settled = self.good.settle_and_claim(&settlements, None).await?.settled;
+                Turn { settled, ..self.good.settle_and_claim(&[], claim).await? }
             }
             Flaw::ClaimsFirst => {
-                let claimed = self.good.turn(&[], claim).await?.claimed;
-                Turn { claimed, ..self.good.turn(&settlements, None).await? }
+                let claimed = self.good.settle_and_claim(&[], claim).await?.claimed;
+                Turn { claimed, ..self.good.settle_and_claim(&settlements, None).await? }
             }
-            Flaw::SwallowsConflicts => match self.good.turn(&settlements, claim).await {
+            Flaw::SwallowsConflicts => match self.good.settle_and_claim(&settlements, claim).await {
                 Err(error) if *error.kind() == ErrorKind::Conflict => Turn::default(),
                 other => other?,
             },
             Flaw::PoisonsNeighbours if self.any_stale(&settlements).await => {
-                let mut turn = self.good.turn(&[], claim).await?;
+                let mut turn = self.good.settle_and_claim(&[], claim).await?;
                 turn.settled = vec![Settled::Conflict; settlements.len()];
                 turn
             }
-            _ => self.good.turn(&settlements, claim).await?,
+            _ => self.good.settle_and_claim(&settlements, claim).await?,
         };
         self.spoil_settled(&settlements, &mut turn).await?;
         if self.has(Flaw::HidesWhatFollows) {
@@ -208,11 +212,11 @@ impl Broken {
                 // Everything was taken; all but the last goes back.
                 let last = claimed.pop();
                 let back: Vec<_> = claimed.iter().map(|claim| deferral(claim, mins(0))).collect();
-                self.good.turn(&back, None).await?;
+                self.good.settle_and_claim(&back, None).await?;
                 *claimed = last.into_iter().collect();
             }
             Flaw::IgnoresProbation => loop {
-                let more = self.good.turn(&[], Some(request)).await?.claimed;
+                let more = self.good.settle_and_claim(&[], Some(request)).await?.claimed;
                 if more.is_empty() {
                     break;
                 }

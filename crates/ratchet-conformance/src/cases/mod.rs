@@ -1,15 +1,15 @@
 //! The list of all cases: one line each, with the flaws that must turn it red.
 
 mod alone;
-mod care;
+mod retention;
 mod together;
 
 use crate::Case;
 use crate::broken::Flaw;
 use crate::{
     archive, batches, branches, breakers, claim, cluster, control, counts, dead_letters, declarations, delete, effects,
-    growth, insight, job_log, keys, leases, mailbox, next_due, order, permits, query, queues, races, random, recurring,
-    replace, retry, revivals, schedule_queues, settle, signals, submit, texts, unwanted, walk, workflows,
+    growth, insight, job_log, keys, leases, mailbox, next_due, order, permits, query, queues, races, random, replace,
+    retry, revivals, schedule_queues, schedules, settle, signals, submit, texts, unwanted, walk, workflows,
 };
 
 /// Hands the list to [`expand_cases!`](crate::expand_cases). Each part of it passes on what the parts before it have.
@@ -36,7 +36,7 @@ macro_rules! expand_cases {
         pub const CASES: &[Case] = &[
             $(Case {
                 name: stringify!($name),
-                run: |bench| Box::pin($group::$name(bench)),
+                run: |harness| Box::pin($group::$name(harness)),
                 broken_by: &[$(Flaw::$flaw),*],
             },)*
         ];

@@ -36,7 +36,7 @@ use ratchet_core::settlement::ALERT_QUIET;
 use ratchet_core::store::{JobStore as _, MovableClock};
 use ratchet_core::{JobRecord, MemoryStore};
 
-use crate::bench::Bench;
+use crate::harness::Harness;
 use operation::World;
 use side::Side;
 use ties::{Next, Ties};
@@ -86,25 +86,25 @@ struct InStep {
 }
 
 impl InStep {
-    async fn advance(&mut self, bench: &Bench, model: &MemoryStore, extra_days: u64) {
+    async fn advance(&mut self, harness: &Harness, model: &MemoryStore, extra_days: u64) {
         let pause = TICK + days(extra_days);
         self.at = later(self.at, pause);
         model.advance_clock(pause);
-        bench.advance_to(self.at).await;
+        harness.advance_to(self.at).await;
     }
 }
 
-pub(crate) async fn random_operations_agree_with_the_model(bench: Bench) {
+pub(crate) async fn random_operations_agree_with_the_model(harness: Harness) {
     let (rng, seed) = seeded();
     let model = MemoryStore::manual().0;
-    // The model knows nothing of the bench's own node.
-    bench.store.deregister(bench.node).await.unwrap();
+    // The model knows nothing of the harness's own node.
+    harness.store.deregister(harness.node).await.unwrap();
     let model_side = Side::new(Arc::new(model.clone())).await;
-    let store_side = Side::new(bench.store.clone()).await;
+    let store_side = Side::new(harness.store.clone()).await;
     let mut clocks = InStep { at: store_side.start() };
     let mut world = World::new(rng);
     for step in 0..STEPS {
-        clocks.advance(&bench, &model, world.extra_days()).await;
+        clocks.advance(&harness, &model, world.extra_days()).await;
         let operation = world.next_operation();
         let expected = model_side.perform(&operation).await;
         let actual = store_side.perform(&operation).await;
@@ -119,10 +119,10 @@ pub(crate) async fn random_operations_agree_with_the_model(bench: Bench) {
     }
 }
 
-pub(crate) async fn random_ties_agree_with_the_model(bench: Bench) {
+pub(crate) async fn random_ties_agree_with_the_model(harness: Harness) {
     let (rng, seed) = seeded();
-    bench.store.deregister(bench.node).await.unwrap();
-    let store_side = Side::new(bench.store.clone()).await;
+    harness.store.deregister(harness.node).await.unwrap();
+    let store_side = Side::new(harness.store.clone()).await;
     // The same time for both: the ids of fired jobs follow from their instants.
     let start = store_side.start();
     let model = MemoryStore::new(Arc::new(ManualClock::at(start)));
@@ -131,7 +131,7 @@ pub(crate) async fn random_ties_agree_with_the_model(bench: Bench) {
     let mut world = World::new(rng);
     let mut ties = Ties::default();
     for step in 0..STEPS_OF_TIES {
-        clocks.advance(&bench, &model, world.extra_days()).await;
+        clocks.advance(&harness, &model, world.extra_days()).await;
         let jobs: Vec<JobRecord> = model.find(&world.jobs).await.unwrap();
         let next = ties.next(&mut world, &jobs, start);
         let (expected, actual) = match &next {

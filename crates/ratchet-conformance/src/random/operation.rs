@@ -8,7 +8,7 @@ use ratchet_core::{BusinessKey, IdempotencyKey, JobId, NodeId, Priority, QueueNa
 use uuid::Uuid;
 
 use super::side::Answer;
-use crate::bench::{business_key, idempotency_key, new_id_from, queue};
+use crate::harness::{business_key, idempotency_key, new_id_from, queue};
 
 pub(super) const QUEUES: [&str; 2] = ["default", "other"];
 pub(super) const KINDS: [&str; 3] = ["one", "two", "three"];

@@ -19,7 +19,7 @@ use ratchet_core::{
 use super::operation::{ChangeDraft, ClaimDraft, Draft, DueDraft, Ending, KEYS, KINDS, Operation, QUEUES, World};
 use super::ties::told;
 use super::{TICK, days};
-use crate::bench::{business_key, idempotency_key, new_job, pool, request};
+use crate::harness::{business_key, idempotency_key, new_job, pool, request};
 use crate::signals::{to_job, wait};
 
 /// A store and the time at which its part of the walk began.
@@ -73,7 +73,7 @@ impl Side {
                 }
                 let limit = claim.as_ref().map_or(0, |claim| claim.limit);
                 let claim = claim.as_ref().map(claim_request);
-                let turn = kind_of(store.turn(&settlements, claim.as_ref()).await);
+                let turn = kind_of(store.settle_and_claim(&settlements, claim.as_ref()).await);
                 let mut fences: Vec<_> = turn.iter().flat_map(|turn| &turn.claimed).map(|claim| claim.fence).collect();
                 if limit > CLAIM_MAX {
                     fences.sort_unstable_by_key(|fence| fence.job_id);
@@ -108,7 +108,7 @@ impl Side {
             }
             Operation::Deregister(node) => said(kind_of(store.deregister(*node).await)),
             Operation::Beat(node) => {
-                said(store.open_pulse().await.unwrap().beat(*node, NodeVitals::default()).await.unwrap())
+                said(store.open_heartbeat().await.unwrap().beat(*node, NodeVitals::default()).await.unwrap())
             }
             Operation::Orphans { observer, grace } => {
                 let found = kind_of(store.orphans(*observer, days(*grace), 1_000).await);
@@ -221,7 +221,7 @@ impl Side {
     fn new_job(&self, draft: &Draft) -> NewJob {
         let mut job = new_job(draft.kind);
         job.id = draft.id;
-        job.spec.queue = crate::bench::queue(draft.queue);
+        job.spec.queue = crate::harness::queue(draft.queue);
         job.spec.priority = draft.priority;
         job.due = match draft.due {
             DueDraft::After(count) => Due::After(days(count)),

@@ -7,17 +7,19 @@ use ratchet_core::JobState::{Canceled, Failed, Paused, Pending, Running, Succeed
 use ratchet_core::batch::{BATCH_KIND, NewBatch, tie_child};
 use ratchet_core::flow::{Condition, Edge, Operator, ResultTest};
 use ratchet_core::page::JobFilter;
-use ratchet_core::recurring::{ArchiveReason, NewRecurring};
+use ratchet_core::schedule::{ArchiveReason, NewSchedule};
 use ratchet_core::schedule::{Every, MisfirePolicy, OverlapPolicy, Schedule};
 use ratchet_core::signal::{Delivery, SignalTarget};
 use ratchet_core::store::SubmitUnit;
-use ratchet_core::{DeliveryId, Flow, Followed, JobId, JobRecord, JobState, JsonText, NewJob, SignalKey, SignalWait};
+use ratchet_core::{
+    DeliveryId, Followed, JobFlags, JobId, JobRecord, JobState, JsonText, NewJob, SignalKey, SignalWait,
+};
 use uuid::Uuid;
 
 use super::days;
 use super::operation::{ClaimDraft, KINDS, Operation, World, new_id};
 use super::side::{Answer, Side, kind_of, said};
-use crate::bench::{new_job, spec};
+use crate::harness::{new_job, spec};
 
 const SIGNALS: [&str; 2] = ["go", "stop"];
 
@@ -183,7 +185,7 @@ fn job_of(step: &Step, workflow: JobId) -> NewJob {
         job = job.awaiting(SignalWait { key: SignalKey::new(key).unwrap(), timeout: timeout.map(days) });
     }
     if step.any {
-        job.flow = job.flow.with(Flow::JOIN_ANY);
+        job.flow = job.flow.with(JobFlags::JOIN_ANY);
     }
     job
 }
@@ -257,7 +259,7 @@ impl Side {
             Tie::Declare { id, every, overlap, anchor } => {
                 let now = store.database_time().await.unwrap();
                 let schedule = Schedule::Every(Every::new(days(*every), *anchor).unwrap());
-                let new = NewRecurring {
+                let new = NewSchedule {
                     id: *id,
                     spec: spec(KINDS[0]),
                     on_success: None,
@@ -269,22 +271,22 @@ impl Side {
                     business_key: None,
                     declared: true,
                 };
-                said(kind_of(store.declare_recurring(&[new]).await))
+                said(kind_of(store.declare_schedules(&[new]).await))
             }
             Tie::Fire => {
-                let (now, due) = store.due_recurring(10).await.unwrap();
+                let (now, due) = store.due_schedules(10).await.unwrap();
                 let firings: Vec<_> = due.iter().filter_map(|one| one.firing(now)).collect();
-                said(store.fire_recurring(&firings).await.unwrap())
+                said(store.fire_schedules(&firings).await.unwrap())
             }
-            Tie::PauseSchedule(id) => said(store.pause_recurring(*id).await.unwrap()),
+            Tie::PauseSchedule(id) => said(store.pause_schedule(*id).await.unwrap()),
             Tie::ResumeSchedule(id) => {
                 let now = store.database_time().await.unwrap();
-                let one = store.find_recurring(&[*id]).await.unwrap().pop();
+                let one = store.find_schedules(&[*id]).await.unwrap().pop();
                 let next = one.and_then(|one| one.schedule.next_after(now));
-                said(store.resume_recurring(*id, next).await.unwrap())
+                said(store.resume_schedule(*id, next).await.unwrap())
             }
             Tie::EndSchedule(id, reason, idle) => {
-                said(store.cancel_recurring(*id, *reason, idle.map(days)).await.unwrap())
+                said(store.cancel_schedule(*id, *reason, idle.map(days)).await.unwrap())
             }
         }
     }
@@ -327,7 +329,7 @@ impl Side {
             let came = wait.signal.map(|signal| signal.delivery_id);
             lines.push(format!("{} {} {until:?} {came:?}", wait.job_id, wait.key));
         }
-        for one in store.find_recurring(&ties.schedules).await.unwrap() {
+        for one in store.find_schedules(&ties.schedules).await.unwrap() {
             let tick = |at: Option<jiff::Timestamp>| at.map(|at| self.tick(at));
             let times = (tick(one.next_fire), tick(one.last_fire), self.tick(one.updated_at));
             lines.push(format!("{} {} {:?} {times:?} {:?}", one.id, one.overlap, one.history(), one.schedule));

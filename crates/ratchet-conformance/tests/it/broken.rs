@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ratchet_conformance::broken::{BrokenStore, Flaw};
-use ratchet_conformance::{Bench, CASES, Case, Fixture};
+use ratchet_conformance::{CASES, Case, Fixture, Harness};
 
 /// Races and random walks may miss a flaw: the flaw that a walk comes by least often is seen by more than half of the
 /// walks, so that all of twenty miss it once in ten million runs.
@@ -20,8 +20,8 @@ async fn goes_red(case: &Case, flaw: Flaw) -> bool {
 async fn fails_with(case: &Case, flaw: Flaw) -> bool {
     let good = crate::memory::fresh().await;
     let store = Arc::new(BrokenStore::new(good.store, flaw));
-    let bench = Bench::new(Fixture { store, ..good }).await;
-    let joined = tokio::spawn((case.run)(bench)).await;
+    let harness = Harness::new(Fixture { store, ..good }).await;
+    let joined = tokio::spawn((case.run)(harness)).await;
     joined.is_err_and(|error| error.is_panic())
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::flow::Flow;
+use crate::flow::JobFlags;
 use crate::id::JobId;
 use crate::state::JobState;
 
@@ -18,7 +18,7 @@ pub struct BatchCounts {
     pub succeeded: u64,
     /// Those in the dead letter queue.
     pub failed: u64,
-    /// Those that were cancelled.
+    /// Those that were canceled.
     pub canceled: u64,
     /// How long they ran, all together.
     pub child_execution: Duration,
@@ -68,7 +68,7 @@ pub struct Tally {
     pub succeeded: u64,
     /// How many went to the dead letter queue.
     pub failed: u64,
-    /// How many were cancelled.
+    /// How many were canceled.
     pub canceled: u64,
     /// How long they ran, all together.
     pub execution: Duration,
@@ -91,8 +91,8 @@ impl Tally {
 pub type Tallies = BTreeMap<JobId, Tally>;
 
 /// The batch that a job is a child of, from its ties and its parent, which may also be a schedule.
-pub fn batch_of(flow: Flow, parent: Option<JobId>) -> Option<JobId> {
-    parent.filter(|_| flow.has(Flow::BATCH_CHILD))
+pub fn batch_of(flow: JobFlags, parent: Option<JobId>) -> Option<JobId> {
+    parent.filter(|_| flow.has(JobFlags::BATCH_CHILD))
 }
 
 #[cfg(test)]
@@ -154,8 +154,8 @@ pub(super) mod tests {
     #[test]
     fn only_a_child_of_a_batch_has_one() {
         let parent = Some(JobId(Uuid::from_u128(7)));
-        assert_eq!(batch_of(Flow::BATCH_CHILD.with(Flow::SIGNAL), parent), parent);
-        assert_eq!(batch_of(Flow::BATCH, parent), None, "a fire of a schedule may be a batch");
-        assert_eq!(batch_of(Flow::BATCH_CHILD, None), None);
+        assert_eq!(batch_of(JobFlags::BATCH_CHILD.with(JobFlags::SIGNAL), parent), parent);
+        assert_eq!(batch_of(JobFlags::BATCH, parent), None, "a fire of a schedule may be a batch");
+        assert_eq!(batch_of(JobFlags::BATCH_CHILD, None), None);
     }
 }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::elapsed;
-use crate::flow::Flow;
+use crate::flow::JobFlags;
 use crate::id::{JobId, derived_id};
 use crate::invalid::InvalidInput;
 use crate::json::JsonText;
@@ -45,7 +45,7 @@ impl NewBatch {
     /// Makes a job stand for this batch.
     pub fn tie_parent(&self, job: &mut NewJob) {
         job.job_type = JobType::BatchParent;
-        job.flow = job.flow.with(Flow::BATCH);
+        job.flow = job.flow.with(JobFlags::BATCH);
         job.start = StartState::Waiting;
         job.waits_for += 1;
     }
@@ -56,12 +56,12 @@ impl NewBatch {
 /// # Errors
 /// If the job is tied to others: the children of a batch have no edges. They may await signals.
 pub fn tie_child(batch: JobId, job: &mut NewJob) -> Result<(), InvalidInput> {
-    let own = Flow::BATCH_CHILD.with(Flow::SIGNAL);
+    let own = JobFlags::BATCH_CHILD.with(JobFlags::SIGNAL);
     if !job.flow.without(own).is_none() || job.workflow.is_some() {
         return Err(InvalidInput::new("child", "is tied to other jobs; the children of a batch stand alone"));
     }
     job.job_type = JobType::BatchChild;
-    job.flow = job.flow.with(Flow::BATCH_CHILD);
+    job.flow = job.flow.with(JobFlags::BATCH_CHILD);
     job.parent = Some(batch);
     Ok(())
 }
@@ -84,7 +84,7 @@ pub struct Batch {
     pub state: JobState,
     /// Its children, counted.
     pub counts: BatchCounts,
-    /// Whether its children are still being cancelled.
+    /// Whether its children are still being canceled.
     pub canceling: bool,
     /// What is submitted as it goes on.
     pub hook: Option<ProgressHook>,
@@ -177,7 +177,7 @@ impl Batch {
 /// Why a batch takes no further children, if it does not.
 pub fn refusal(sealed: bool, ended: bool) -> Option<String> {
     let why = match (ended, sealed) {
-        (true, _) => "it has ended or was cancelled",
+        (true, _) => "it has ended or was canceled",
         (false, true) => "it is sealed",
         (false, false) => return None,
     };
@@ -198,13 +198,13 @@ pub struct BatchProgress {
     pub succeeded: u64,
     /// Those in the dead letter queue.
     pub failed: u64,
-    /// Those that were cancelled.
+    /// Those that were canceled.
     pub canceled: u64,
     /// Those that have ended, in hundredths of those that there are so far.
     pub percent: f64,
     /// Whether no further children will come.
     pub sealed: bool,
-    /// Whether its children are being cancelled.
+    /// Whether its children are being canceled.
     pub canceling: bool,
     /// Whether the job that stands for it has ended.
     pub ended: bool,
@@ -224,7 +224,7 @@ pub struct BatchSummary {
     pub succeeded: u64,
     /// Those in the dead letter queue.
     pub failed: u64,
-    /// Those that were cancelled.
+    /// Those that were canceled.
     pub canceled: u64,
     /// Whether all of them succeeded.
     pub clean: bool,
@@ -291,8 +291,8 @@ mod tests {
         let mut job = NewJob::new(JobId(Uuid::from_u128(8)), spec);
         let batch = JobId(Uuid::from_u128(7));
         tie_child(batch, &mut job).unwrap();
-        assert_eq!((job.parent, job.job_type, job.flow), (Some(batch), JobType::BatchChild, Flow::BATCH_CHILD));
-        job.flow = job.flow.with(Flow::INPUTS);
+        assert_eq!((job.parent, job.job_type, job.flow), (Some(batch), JobType::BatchChild, JobFlags::BATCH_CHILD));
+        job.flow = job.flow.with(JobFlags::INPUTS);
         assert!(tie_child(batch, &mut job).is_err());
     }
 }

@@ -58,7 +58,7 @@ pub struct Input {
     pub state: JobState,
     /// Its result, if it succeeded and had one.
     pub result: Option<JsonText>,
-    /// Its sanitised error, if it failed.
+    /// Its sanitized error, if it failed.
     pub error: Option<String>,
 }
 

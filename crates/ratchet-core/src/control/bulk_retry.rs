@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use crate::batch::{Batch, CountedBatch, batch_of};
 use crate::dead_letter::HeldKey;
 use crate::error::StoreError;
-use crate::flow::Flow;
+use crate::flow::JobFlags;
 use crate::id::JobId;
 use crate::limits::check_retry_count;
 use crate::name::BusinessKey;
@@ -35,7 +35,7 @@ pub struct BulkRetry {
 /// What decides whether letters can be retried.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LetterTies {
-    /// Letters that must not be retried because their condition is undecidable: see [`untold`](crate::flow::untold).
+    /// Letters that must not be retried because their condition is undecidable: see [`undecidable`](crate::flow::undecidable).
     pub undecidable: HashSet<JobId>,
     /// Batches that take back the failure of a child.
     pub open_batches: HashSet<JobId>,
@@ -86,7 +86,7 @@ impl BulkRetry {
                 break;
             } else if ties.blocks(&job) {
                 self.result.passed_over += 1;
-            } else if job.flow.has(Flow::DEPENDANTS) || job.awaits_signal_when_retried() {
+            } else if job.flow.has(JobFlags::DEPENDANTS) || job.awaits_signal_when_retried() {
                 self.tied.push(job.id);
             } else {
                 self.result.count += 1;
@@ -180,12 +180,12 @@ mod tests {
         JobId(Uuid::from_u128(number))
     }
 
-    fn letter(number: u128, flow: Flow, batch: Option<u128>) -> JobRecord {
+    fn letter(number: u128, flow: JobFlags, batch: Option<u128>) -> JobRecord {
         JobRecord { id: id(number), flow, parent: batch.map(id), ..tests::job(JobState::Failed) }
     }
 
     fn keyed(number: u128, key: &str) -> JobRecord {
-        JobRecord { business_key: Some(BusinessKey::new(key).unwrap()), ..letter(number, Flow::none(), None) }
+        JobRecord { business_key: Some(BusinessKey::new(key).unwrap()), ..letter(number, JobFlags::none(), None) }
     }
 
     fn judged(limit: usize, letters: Vec<JobRecord>, ties: &LetterTies) -> BulkRetry {
@@ -203,26 +203,26 @@ mod tests {
             let uncounted = uncounted.iter().map(|(batch, count)| (id(*batch), *count)).collect();
             assert_eq!((retry.result([]).passed_over, retry.uncounted()), (passed_over, uncounted), "{job:?}");
         };
-        let child = Flow::BATCH_CHILD;
-        check(letter(1, Flow::none(), None), 1, 0, 0, &[]);
-        check(letter(1, Flow::INPUTS, None), 1, 0, 0, &[]);
-        check(letter(1, Flow::SIGNALED, None), 1, 0, 0, &[]);
-        check(letter(1, Flow::DEPENDANTS, None), 0, 1, 0, &[]);
-        check(letter(1, Flow::SIGNAL, None), 0, 1, 0, &[]);
+        let child = JobFlags::BATCH_CHILD;
+        check(letter(1, JobFlags::none(), None), 1, 0, 0, &[]);
+        check(letter(1, JobFlags::INPUTS, None), 1, 0, 0, &[]);
+        check(letter(1, JobFlags::SIGNALED, None), 1, 0, 0, &[]);
+        check(letter(1, JobFlags::DEPENDANTS, None), 0, 1, 0, &[]);
+        check(letter(1, JobFlags::SIGNAL, None), 0, 1, 0, &[]);
         check(letter(1, child, Some(9)), 1, 0, 0, &[(9, 1)]);
-        check(letter(1, child.with(Flow::DEPENDANTS), Some(9)), 0, 1, 0, &[]);
+        check(letter(1, child.with(JobFlags::DEPENDANTS), Some(9)), 0, 1, 0, &[]);
         check(letter(1, child, Some(7)), 0, 0, 1, &[]);
-        check(letter(1, child.with(Flow::DEPENDANTS), Some(7)), 0, 0, 1, &[]);
+        check(letter(1, child.with(JobFlags::DEPENDANTS), Some(7)), 0, 0, 1, &[]);
         // The parent of one that is not a child is its schedule.
-        check(letter(1, Flow::none(), Some(7)), 1, 0, 0, &[]);
-        check(letter(8, Flow::INPUTS, None), 0, 0, 1, &[]);
-        check(JobRecord { state: JobState::Pending, ..letter(8, Flow::none(), None) }, 0, 0, 0, &[]);
+        check(letter(1, JobFlags::none(), Some(7)), 1, 0, 0, &[]);
+        check(letter(8, JobFlags::INPUTS, None), 0, 0, 1, &[]);
+        check(JobRecord { state: JobState::Pending, ..letter(8, JobFlags::none(), None) }, 0, 0, 0, &[]);
     }
 
     #[test]
     fn skipped_letters_do_not_count_and_are_judged_in_few_rounds() {
         let ties = LetterTies { undecidable: HashSet::from([id(9), id(8), id(7)]), ..LetterTies::default() };
-        let letters = |numbers: &[u128]| numbers.iter().map(|number| letter(*number, Flow::none(), None)).collect();
+        let letters = |numbers: &[u128]| numbers.iter().map(|number| letter(*number, JobFlags::none(), None)).collect();
         let check = |limit, rounds: &[&[u128]], wanted, chosen: &[u128], passed_over| {
             let mut retry = BulkRetry::new(limit).unwrap();
             assert_eq!(retry.wanted(), limit);
@@ -261,7 +261,7 @@ mod tests {
                 expected.iter().map(|(job, key, holder, same)| (*job, (*key).to_owned(), *holder, *same)).collect();
             assert_eq!(held, expected);
         };
-        check(vec![letter(3, Flow::none(), None), keyed(2, "a"), keyed(1, "b")], &[], &[]);
+        check(vec![letter(3, JobFlags::none(), None), keyed(2, "a"), keyed(1, "b")], &[], &[]);
         check(vec![keyed(2, "a"), keyed(1, "b")], &[("b", 7)], &[(1, "b", 7, false)]);
         check(vec![keyed(3, "a"), keyed(2, "a"), keyed(1, "a")], &[], &[(2, "a", 3, true), (1, "a", 3, true)]);
         check(vec![keyed(2, "a"), keyed(1, "a")], &[("a", 7)], &[(2, "a", 7, false), (1, "a", 7, false)]);
@@ -276,11 +276,11 @@ mod tests {
             job.spec.priority = priority;
             job
         };
-        let plain = with(3, Flow::none(), Priority::Normal);
-        let retry = judged(10, vec![plain, with(2, Flow::SIGNAL, Priority::High)], &LetterTies::default());
+        let plain = with(3, JobFlags::none(), Priority::Normal);
+        let retry = judged(10, vec![plain, with(2, JobFlags::SIGNAL, Priority::High)], &LetterTies::default());
         let done = |state| Transitioned {
             from: Place::Failed,
-            job: JobRecord { state, ..with(2, Flow::SIGNAL, Priority::High) },
+            job: JobRecord { state, ..with(2, JobFlags::SIGNAL, Priority::High) },
             followed: Vec::new(),
         };
         let check = |tied: &[Transitioned], count, priority| {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::flow::{Flow, Waiting, retry_event, signaled};
+use crate::flow::{JobFlags, WaitState, retry_event, signaled};
 use crate::record::JobRecord;
 use crate::state::JobState;
 use crate::transition::{Event, Place, next};
@@ -22,7 +22,7 @@ pub struct Retried {
     /// How many times in a row its node died.
     pub crash_count: u32,
     /// Its ties.
-    pub flow: Flow,
+    pub flow: JobFlags,
     /// How many edges and signals it waits for.
     pub waits_for: u32,
 }
@@ -48,7 +48,7 @@ impl JobRecord {
     ///
     /// A job that never got its signal must not run without it.
     pub const fn awaits_signal_when_retried(&self) -> bool {
-        self.flow.has(Flow::SIGNAL)
+        self.flow.has(JobFlags::SIGNAL)
     }
 
     /// Returns what a retry writes; `None` if the job cannot be retried where it stands.
@@ -58,7 +58,7 @@ impl JobRecord {
     pub fn retried(&self, signal_came: bool) -> Option<Retried> {
         next(self.place(), Event::Retry)?;
         let came = signal_came && self.awaits_signal_when_retried();
-        let flow = if came { signaled(Waiting { waits_for: 1, flow: self.flow }).flow } else { self.flow };
+        let flow = if came { signaled(WaitState { waits_for: 1, flow: self.flow }).flow } else { self.flow };
         let flow = flow.at_rest();
         let event = retry_event(flow);
         let place = next(self.place(), event)?;
@@ -75,17 +75,17 @@ mod tests {
 
     #[test]
     fn a_retry_begins_anew_and_waits_only_for_its_signal() {
-        let tied = Flow::INPUTS.with(Flow::JOIN_ANY);
-        let check = |flow: Flow, came, event, place, flow_after, waits_for| {
+        let tied = JobFlags::INPUTS.with(JobFlags::JOIN_ANY);
+        let check = |flow: JobFlags, came, event, place, flow_after, waits_for| {
             let failed = JobRecord { flow, attempts: 4, crash_count: 3, ..job(JobState::Failed) };
             let expected = Retried { event, place, attempts: 0, crash_count: 0, flow: flow_after, waits_for };
             assert_eq!(failed.retried(came), Some(expected));
         };
-        check(Flow::none(), false, Event::Retry, Place::Pending, Flow::none(), 0);
-        check(tied.with(Flow::HELD), false, Event::Retry, Place::Pending, tied, 0);
-        check(Flow::SIGNALED, false, Event::Retry, Place::Pending, Flow::SIGNALED, 0);
-        check(tied.with(Flow::SIGNAL), false, Event::Revive, Place::Waiting, tied.with(Flow::SIGNAL), 1);
-        check(tied.with(Flow::SIGNAL), true, Event::Retry, Place::Pending, tied.with(Flow::SIGNALED), 0);
+        check(JobFlags::none(), false, Event::Retry, Place::Pending, JobFlags::none(), 0);
+        check(tied.with(JobFlags::HELD), false, Event::Retry, Place::Pending, tied, 0);
+        check(JobFlags::SIGNALED, false, Event::Retry, Place::Pending, JobFlags::SIGNALED, 0);
+        check(tied.with(JobFlags::SIGNAL), false, Event::Revive, Place::Waiting, tied.with(JobFlags::SIGNAL), 1);
+        check(tied.with(JobFlags::SIGNAL), true, Event::Retry, Place::Pending, tied.with(JobFlags::SIGNALED), 0);
         check(tied, true, Event::Retry, Place::Pending, tied, 0);
     }
 
@@ -93,7 +93,7 @@ mod tests {
     fn only_a_failed_job_is_retried() {
         for state in JobState::ALL {
             let paused_from = (state == JobState::Paused).then_some(JobState::Failed);
-            let job = JobRecord { paused_from, flow: Flow::SIGNAL, ..job(state) };
+            let job = JobRecord { paused_from, flow: JobFlags::SIGNAL, ..job(state) };
             assert_eq!(job.retried(false).is_some(), state == JobState::Failed, "{state}");
         }
     }

@@ -24,7 +24,7 @@ const VERSION: u64 = 1;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// The hub that sent it, so that it recognises what the transport brings back to it.
+    /// The hub that sent it, so that it recognizes what the transport brings back to it.
     pub hub: Uuid,
     /// What it says.
     pub hint: Hint,

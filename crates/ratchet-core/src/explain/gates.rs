@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Here, Reason};
+use super::{LocalNode, Reason};
 use crate::breaker_order::BreakerOrder;
 use crate::error::StoreError;
 use crate::id::NodeId;
@@ -21,13 +21,13 @@ pub(super) struct Gates {
 }
 
 /// What holds up all jobs of a kind, queue and resource, and where they could run.
-pub(super) struct Standing {
+pub(super) struct HeldUp {
     pub(super) held: Vec<Reason>,
     pub(super) serving: Vec<Serving>,
 }
 
 impl Gates {
-    pub(super) async fn look(store: &dyn Store, now: Timestamp, here: &Here) -> Result<Self, StoreError> {
+    pub(super) async fn look(store: &dyn Store, now: Timestamp, here: &LocalNode) -> Result<Self, StoreError> {
         Self::among(store.nodes().await?, store, now, here).await
     }
 
@@ -36,7 +36,7 @@ impl Gates {
         nodes: Vec<NodeRecord>,
         store: &dyn Store,
         now: Timestamp,
-        here: &Here,
+        here: &LocalNode,
     ) -> Result<Self, StoreError> {
         let living = nodes.into_iter().filter(|node| node.is_living(now));
         let living = living.map(|node| Living::of(node, now, here)).collect();
@@ -59,14 +59,14 @@ impl Gates {
         Reason::NoNode { kind: kind.clone(), queue: queue.clone(), living: self.living() }
     }
 
-    pub(super) fn standing(&self, kind: &Kind, queue: &QueueName, resource: Option<&ResourceName>) -> Standing {
+    pub(super) fn standing(&self, kind: &Kind, queue: &QueueName, resource: Option<&ResourceName>) -> HeldUp {
         let mut serving: Vec<Serving> = self.living.iter().filter_map(|node| node.serves(kind, queue)).collect();
         for node in &mut serving {
             node.stand = self.ordered(node);
         }
         let nowhere = serving.is_empty().then(|| self.no_node(kind, queue));
         let reasons = [nowhere, breaker(&serving, self.now), self.permit(resource)];
-        Standing { held: reasons.into_iter().flatten().collect(), serving }
+        HeldUp { held: reasons.into_iter().flatten().collect(), serving }
     }
 
     /// How a service stands on a node that has heeded what was ordered: all of them do, within seconds.
@@ -87,7 +87,7 @@ impl Gates {
     }
 }
 
-impl Standing {
+impl HeldUp {
     /// Whether jobs that stand so can be in the way of one that stands like this: some node could run either, and nothing holds
     /// them up that does not hold up this one too.
     pub(super) fn yields_to(&self, others: &Self) -> bool {
@@ -118,7 +118,7 @@ struct Living {
 }
 
 impl Living {
-    fn of(node: NodeRecord, now: Timestamp, here: &Here) -> Self {
+    fn of(node: NodeRecord, now: Timestamp, here: &LocalNode) -> Self {
         let fresh = here.node.as_ref().filter(|(id, _)| *id == node.id).map(|(_, vitals)| vitals.clone());
         let (id, info) = (node.id, NodeInfo::of(&node));
         let (vitals, told_at) = fresh.map_or((node.vitals, node.last_heartbeat), |vitals| (vitals, now));
@@ -170,7 +170,7 @@ mod tests {
         NodeRecord::from_parts(id, name, info, at(0), at(0), vitals, None)
     }
 
-    fn reason(nodes: &[NodeRecord], kind: &str, here: &Here) -> Option<Reason> {
+    fn reason(nodes: &[NodeRecord], kind: &str, here: &LocalNode) -> Option<Reason> {
         let (kind, queue) = (Kind::new(kind).unwrap(), QueueName::default());
         let living: Vec<Living> = nodes.iter().map(|node| Living::of(node.clone(), at(NOW), here)).collect();
         let serving: Vec<Serving> = living.iter().filter_map(|node| node.serves(&kind, &queue)).collect();
@@ -189,7 +189,7 @@ mod tests {
                 nodes: stands.len(),
                 until: until.map(at),
             };
-            assert_eq!(reason(&nodes, "charge", &Here::default()), expected.map(until), "{why}");
+            assert_eq!(reason(&nodes, "charge", &LocalNode::default()), expected.map(until), "{why}");
         };
         let open = |until| Some(ServiceStand::Open { until: at(until) });
         check(&[], None, "no node could run it, which is another reason");
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_kind_that_names_no_service_is_its_own() {
         let check = |kind: &str, service: &str, told: bool| {
-            let found = reason(&[node(1, vitals(service, FORCED))], kind, &Here::default());
+            let found = reason(&[node(1, vitals(service, FORCED))], kind, &LocalNode::default());
             assert_eq!(found.is_some(), told, "{kind} while {service} is open");
         };
         check("mail", "mail", true);
@@ -221,12 +221,13 @@ mod tests {
     fn a_node_knows_itself_better_than_its_last_heartbeat() {
         let check = |told: Option<ServiceStand>, now: Option<ServiceStand>, is_reason: bool| {
             let node = node(1, vitals("payments", told));
-            let here = Here { node: Some((node.id, vitals("payments", now))), ..Here::default() };
+            let here = LocalNode { node: Some((node.id, vitals("payments", now))), ..LocalNode::default() };
             assert_eq!(reason(&[node], "charge", &here).is_some(), is_reason, "{told:?}, now {now:?}");
         };
         check(None, FORCED, true);
         check(FORCED, None, false);
-        let other = Here { node: Some((NodeId(uuid::Uuid::nil()), vitals("payments", None))), ..Here::default() };
+        let other =
+            LocalNode { node: Some((NodeId(uuid::Uuid::nil()), vitals("payments", None))), ..LocalNode::default() };
         assert!(reason(&[node(1, vitals("payments", FORCED))], "charge", &other).is_some(), "not what others say");
     }
 
@@ -252,7 +253,7 @@ mod tests {
         let gates = Gates {
             now: at(NOW),
             living: [node(1, vitals("payments", FORCED)), other]
-                .map(|node| Living::of(node, at(NOW), &Here::default()))
+                .map(|node| Living::of(node, at(NOW), &LocalNode::default()))
                 .into(),
             resources: vec![resource("full", 1), resource("free", 0)],
             orders: Vec::new(),

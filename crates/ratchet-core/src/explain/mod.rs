@@ -6,12 +6,12 @@ mod reason;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use self::reason::{Beyond, Reason};
+pub use self::reason::{Reason, WithheldScope};
 
-use self::gates::{Gates, Standing};
+use self::gates::{Gates, HeldUp};
 use crate::claim::Boost;
 use crate::error::StoreError;
-use crate::flow::{EdgeState, Flow};
+use crate::flow::{EdgeState, JobFlags};
 use crate::id::{JobId, NodeId};
 use crate::insight::{COUNTED_MAX, Depth, LaneRange};
 use crate::node::NodeVitals;
@@ -36,7 +36,7 @@ pub struct Explanation {
 
 /// What is known here and not in the store.
 #[derive(Debug, Clone, Default)]
-pub struct Here {
+pub struct LocalNode {
     /// Ageing, as nodes are configured.
     pub boost: Boost,
     /// The node that is asked, and how it is now: it knows that better than its last heartbeat.
@@ -47,7 +47,7 @@ pub struct Here {
 ///
 /// # Errors
 /// If the store cannot be asked.
-pub async fn explain(store: &dyn Store, id: JobId, here: &Here) -> Result<Option<Explanation>, StoreError> {
+pub async fn explain(store: &dyn Store, id: JobId, here: &LocalNode) -> Result<Option<Explanation>, StoreError> {
     let Some(job) = store.find(&[id]).await?.pop() else { return Ok(None) };
     let now = store.database_time().await?;
     // What holds up a paused job besides holds it up once it is resumed.
@@ -68,7 +68,7 @@ pub async fn explain(store: &dyn Store, id: JobId, here: &Here) -> Result<Option
 }
 
 /// It runs, unless its node does not.
-async fn runs(store: &dyn Store, job: &JobRecord, now: Timestamp, here: &Here) -> Result<Vec<Reason>, StoreError> {
+async fn runs(store: &dyn Store, job: &JobRecord, now: Timestamp, here: &LocalNode) -> Result<Vec<Reason>, StoreError> {
     let running = Reason::Running { node: job.picked_by, since: job.picked_at };
     let Some(node) = job.picked_by else { return Ok(vec![running]) };
     let nodes = store.nodes().await?;
@@ -89,7 +89,7 @@ async fn waits_for(store: &dyn Store, job: &JobRecord) -> Result<Vec<Reason>, St
     if !open.is_empty() {
         reasons.push(Reason::Dependency { jobs: open });
     }
-    if job.flow.has(Flow::BATCH)
+    if job.flow.has(JobFlags::BATCH)
         && let Some(batch) = store.find_batches(&[job.id]).await?.pop()
     {
         let left = batch.counts.total.saturating_sub(batch.counts.done());
@@ -105,7 +105,7 @@ async fn pending(
     store: &dyn Store,
     job: &JobRecord,
     now: Timestamp,
-    here: &Here,
+    here: &LocalNode,
 ) -> Result<(Vec<Reason>, Option<Timestamp>), StoreError> {
     let mut reasons = Vec::new();
     if job.scheduled_time > now {
@@ -152,7 +152,7 @@ async fn ahead_of(
     store: &dyn Store,
     job: &JobRecord,
     gates: &Gates,
-    standing: &Standing,
+    standing: &HeldUp,
     boost: Boost,
 ) -> Result<Depth, StoreError> {
     let (now, on_probation) = (gates.now, job.crash_count > 0);

@@ -125,14 +125,14 @@ pub enum Reason {
     /// Something that whoever asks may not look at.
     Withheld {
         /// Where it is.
-        beyond: Beyond,
+        beyond: WithheldScope,
     },
 }
 
 /// What a reason tells of that is not the job's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Beyond {
+pub enum WithheldScope {
     /// Its queue, with the jobs of others.
     Queue,
     /// The nodes.
@@ -145,12 +145,12 @@ pub enum Beyond {
 
 impl Reason {
     /// What it tells of beyond the job; `None` if it tells of nothing else.
-    pub fn beyond(&self) -> Option<Beyond> {
+    pub fn beyond(&self) -> Option<WithheldScope> {
         match self {
-            Self::QueuePaused { .. } | Self::Probation { .. } | Self::Behind { .. } => Some(Beyond::Queue),
-            Self::NoNode { .. } | Self::NoSlot { .. } | Self::Orphaned { .. } => Some(Beyond::Nodes),
-            Self::Breaker { .. } => Some(Beyond::Service),
-            Self::Permit { .. } => Some(Beyond::Resource),
+            Self::QueuePaused { .. } | Self::Probation { .. } | Self::Behind { .. } => Some(WithheldScope::Queue),
+            Self::NoNode { .. } | Self::NoSlot { .. } | Self::Orphaned { .. } => Some(WithheldScope::Nodes),
+            Self::Breaker { .. } => Some(WithheldScope::Service),
+            Self::Permit { .. } => Some(WithheldScope::Resource),
             Self::Withheld { beyond } => Some(*beyond),
             Self::Ended { .. }
             | Self::Running { .. }
@@ -252,10 +252,10 @@ impl fmt::Display for Reason {
                 f.write_str("one job of its queue is more urgent or older")
             }
             Self::Behind { jobs } => write!(f, "{jobs} jobs of its queue are more urgent or older"),
-            Self::Withheld { beyond: Beyond::Queue } => f.write_str("its queue holds it up"),
-            Self::Withheld { beyond: Beyond::Nodes } => f.write_str("no node can run it now"),
-            Self::Withheld { beyond: Beyond::Service } => f.write_str("the service that it calls is left alone"),
-            Self::Withheld { beyond: Beyond::Resource } => f.write_str("no permit for its resource is left"),
+            Self::Withheld { beyond: WithheldScope::Queue } => f.write_str("its queue holds it up"),
+            Self::Withheld { beyond: WithheldScope::Nodes } => f.write_str("no node can run it now"),
+            Self::Withheld { beyond: WithheldScope::Service } => f.write_str("the service that it calls is left alone"),
+            Self::Withheld { beyond: WithheldScope::Resource } => f.write_str("no permit for its resource is left"),
         }
     }
 }
@@ -324,7 +324,7 @@ mod tests {
         let (kind, queue) = (Kind::new("mail").unwrap(), QueueName::default());
         let nowhere = |living| Reason::NoNode { kind: kind.clone(), queue: queue.clone(), living };
         let what = "mail in queue default; register its handler and serve its queue";
-        check(Reason::Withheld { beyond: Beyond::Queue }, "its queue holds it up");
+        check(Reason::Withheld { beyond: WithheldScope::Queue }, "its queue holds it up");
         check(nowhere(1), &format!("the only living node does not run {what}"));
         check(nowhere(2), &format!("none of the 2 living nodes runs {what}"));
     }

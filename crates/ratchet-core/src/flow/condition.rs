@@ -16,9 +16,9 @@ pub enum Condition {
     Success,
     /// The job failed for good.
     Failure,
-    /// The job ran to its end, whatever came of it; not if it was cancelled.
+    /// The job ran to its end, whatever came of it; not if it was canceled.
     Finished,
-    /// The job has ended in any way, cancelled too.
+    /// The job has ended in any way, canceled too.
     Ended,
     /// The job succeeded, and its result passes a test.
     #[serde(rename = "RESULT_VALUE")]

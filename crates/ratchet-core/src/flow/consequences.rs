@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::{Condition, Edge, EdgeState, Flow, Join};
+use super::{Condition, Edge, EdgeState, JobFlags, Join};
 use crate::id::JobId;
 use crate::json::JsonText;
 use crate::state::JobState;
@@ -18,18 +18,18 @@ pub struct End<'a> {
 
 /// A job that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitState {
     /// How many edges, and signals, are still to come.
     pub waits_for: u32,
     /// Its ties.
-    pub flow: Flow,
+    pub flow: JobFlags,
 }
 
 /// What becomes of a job that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// It waits on, for fewer.
-    Waits(Waiting),
+    Waits(WaitState),
     /// It has nothing left to wait for.
     Released,
     /// It will not run, because of the end of this job.
@@ -65,7 +65,7 @@ pub struct Consequences {
 pub fn follow(
     ends: &[End<'_>],
     edges: &[Edge],
-    waiting: &BTreeMap<JobId, Waiting>,
+    waiting: &BTreeMap<JobId, WaitState>,
     over: &BTreeSet<JobId>,
 ) -> Consequences {
     let mut of_parent: HashMap<JobId, Vec<&Edge>> = HashMap::new();
@@ -86,7 +86,7 @@ pub fn follow(
             let state = if verdict == Ok(true) { EdgeState::Held } else { EdgeState::NotHeld };
             done.edges.push((edge.parent, edge.child, state));
             let Some(child) = waiting.get_mut(&edge.child) else {
-                // It was cancelled while it waited for this: who waits behind it has waited for this, too.
+                // It was canceled while it waited for this: who waits behind it has waited for this, too.
                 if edge.condition == Condition::Ended && over.contains(&edge.child) {
                     done.deeper.push(edge.child);
                     ended.push_back((End { id: edge.child, state: JobState::Canceled, result: None }, because));
@@ -94,7 +94,7 @@ pub fn follow(
                 continue;
             };
             // It waits for its signal alone: it was retried without regard to this.
-            if child.waits_for <= u32::from(child.flow.has(Flow::SIGNAL)) {
+            if child.waits_for <= u32::from(child.flow.has(JobFlags::SIGNAL)) {
                 continue;
             }
             let fate = match verdict {
@@ -116,7 +116,7 @@ pub fn follow(
                 Fate::Failed { .. } => Some(JobState::Failed),
             };
             if let Some(state) = state {
-                if child.flow.has(Flow::DEPENDANTS) {
+                if child.flow.has(JobFlags::DEPENDANTS) {
                     done.deeper.push(edge.child);
                 }
                 ended.push_back((End { id: edge.child, state, result: None }, because));
@@ -131,15 +131,15 @@ pub fn follow(
 }
 
 /// What one decided edge means for the job that waits at its end.
-fn decided(child: Waiting, holds: bool, because: JobId) -> Fate {
+fn decided(child: WaitState, holds: bool, because: JobId) -> Fate {
     let waits_for = child.waits_for.saturating_sub(1);
-    let flow = if holds && child.flow.join() == Join::Any { child.flow.with(Flow::HELD) } else { child.flow };
-    let open_edges = waits_for - u32::from(flow.has(Flow::SIGNAL)).min(waits_for);
+    let flow = if holds && child.flow.join() == Join::Any { child.flow.with(JobFlags::HELD) } else { child.flow };
+    let open_edges = waits_for - u32::from(flow.has(JobFlags::SIGNAL)).min(waits_for);
     match flow.join() {
         Join::All if !holds => Fate::Canceled { because },
-        Join::Any if open_edges == 0 && !flow.has(Flow::HELD) => Fate::Canceled { because },
+        Join::Any if open_edges == 0 && !flow.has(JobFlags::HELD) => Fate::Canceled { because },
         _ if waits_for == 0 => Fate::Released,
-        _ => Fate::Waits(Waiting { waits_for, flow }),
+        _ => Fate::Waits(WaitState { waits_for, flow }),
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::flow::{Operator, ResultTest};
 
-    fn follow(ends: &[End<'_>], edges: &[Edge], waiting: &BTreeMap<JobId, Waiting>) -> Consequences {
+    fn follow(ends: &[End<'_>], edges: &[Edge], waiting: &BTreeMap<JobId, WaitState>) -> Consequences {
         super::follow(ends, edges, waiting, &BTreeSet::new())
     }
 
@@ -167,16 +167,16 @@ mod tests {
         End { id: id(number), state, result: None }
     }
 
-    fn waits(number: u128, waits_for: u32, flow: Flow) -> (JobId, Waiting) {
-        (id(number), Waiting { waits_for, flow })
+    fn waits(number: u128, waits_for: u32, flow: JobFlags) -> (JobId, WaitState) {
+        (id(number), WaitState { waits_for, flow })
     }
 
-    const HAS_MORE: Flow = Flow::DEPENDANTS;
+    const HAS_MORE: JobFlags = JobFlags::DEPENDANTS;
 
     #[test]
     fn success_releases_the_next_step_and_failure_cancels_all_that_follow() {
         let edges = [edge(1, 2, Condition::Success), edge(2, 3, Condition::Success)];
-        let waiting = BTreeMap::from([waits(2, 1, HAS_MORE), waits(3, 1, Flow::none())]);
+        let waiting = BTreeMap::from([waits(2, 1, HAS_MORE), waits(3, 1, JobFlags::none())]);
         let won = follow(&[ended(1, JobState::Succeeded)], &edges, &waiting);
         assert_eq!(won.edges, [(id(1), id(2), EdgeState::Held)]);
         assert_eq!(won.fates, BTreeMap::from([(id(2), Fate::Released)]));
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn a_join_counts_down_and_the_last_parent_releases_it() {
         let edges = [edge(1, 3, Condition::Success), edge(2, 3, Condition::Success)];
-        let waiting = BTreeMap::from([waits(3, 2, Flow::none())]);
+        let waiting = BTreeMap::from([waits(3, 2, JobFlags::none())]);
         let first = follow(&[ended(1, JobState::Succeeded)], &edges, &waiting);
-        let left = Waiting { waits_for: 1, flow: Flow::none() };
+        let left = WaitState { waits_for: 1, flow: JobFlags::none() };
         assert_eq!(first.fates[&id(3)], Fate::Waits(left));
         let second = follow(&[ended(2, JobState::Succeeded)], &edges, &BTreeMap::from([(id(3), left)]));
         assert_eq!(second.fates[&id(3)], Fate::Released);
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn any_join_waits_for_all_and_runs_if_one_edge_held() {
         let edges = [edge(1, 3, Condition::Success), edge(2, 3, Condition::Success)];
-        let waiting = BTreeMap::from([waits(3, 2, Flow::JOIN_ANY)]);
+        let waiting = BTreeMap::from([waits(3, 2, JobFlags::JOIN_ANY)]);
         let check = |first, second, expected: Fate| {
             let fate = follow(&[ended(1, first), ended(2, second)], &edges, &waiting).fates.remove(&id(3));
             assert_eq!(fate, Some(expected));
@@ -213,7 +213,7 @@ mod tests {
         check(JobState::Failed, JobState::Succeeded, Fate::Released);
         check(JobState::Failed, JobState::Canceled, Fate::Canceled { because: id(2) });
         let one = follow(&[ended(1, JobState::Failed)], &edges, &waiting);
-        assert_eq!(one.fates[&id(3)], Fate::Waits(Waiting { waits_for: 1, flow: Flow::JOIN_ANY }));
+        assert_eq!(one.fates[&id(3)], Fate::Waits(WaitState { waits_for: 1, flow: JobFlags::JOIN_ANY }));
     }
 
     #[test]
@@ -227,11 +227,12 @@ mod tests {
         let result = JsonText::encode("result", &json!({ "a": 1, "b": 1 }), 100).unwrap();
         let end = End { id: id(1), state: JobState::Succeeded, result: Some(&result) };
         let check = |edges: &[Edge], taken: u128| {
-            let waiting = edges.iter().map(|edge| (edge.child, Waiting { waits_for: 1, flow: Flow::none() })).collect();
+            let waiting =
+                edges.iter().map(|edge| (edge.child, WaitState { waits_for: 1, flow: JobFlags::none() })).collect();
             let fates = follow(&[end], edges, &waiting).fates;
             let released: Vec<_> = fates.iter().filter(|(_, fate)| **fate == Fate::Released).collect();
             assert_eq!(released, [(&id(taken), &Fate::Released)]);
-            assert_eq!(fates.len(), edges.len(), "the others are cancelled");
+            assert_eq!(fates.len(), edges.len(), "the others are canceled");
         };
         check(&[branch(2, 5, 0, "/a"), branch(3, 1, 1, "/b")], 3);
         check(&[branch(2, 0, 7, "/a"), branch(3, 0, 1, "/b")], 3);
@@ -244,7 +245,7 @@ mod tests {
         let broken = ResultTest::new("/text", Operator::MoreThan, 1).unwrap();
         let holds = ResultTest::new("/text", Operator::Exists, json!(null)).unwrap();
         let edges = [branch(2, 0, broken), branch(3, 1, holds)];
-        let waiting = BTreeMap::from([waits(2, 1, Flow::none()), waits(3, 1, Flow::none())]);
+        let waiting = BTreeMap::from([waits(2, 1, JobFlags::none()), waits(3, 1, JobFlags::none())]);
         let result = JsonText::encode("result", &json!({ "text": "a" }), 100).unwrap();
         let end = End { id: id(1), state: JobState::Succeeded, result: Some(&result) };
         let fates = follow(&[end], &edges, &waiting).fates;
@@ -256,7 +257,7 @@ mod tests {
     fn a_condition_that_cannot_be_told_fails_its_branch_and_says_why() {
         let test = ResultTest::new("/total", Operator::MoreThan, 1).unwrap();
         let edges = [edge(1, 2, Condition::Result(test)), edge(2, 3, Condition::Failure)];
-        let waiting = BTreeMap::from([waits(2, 1, HAS_MORE), waits(3, 1, Flow::none())]);
+        let waiting = BTreeMap::from([waits(2, 1, HAS_MORE), waits(3, 1, JobFlags::none())]);
         let done = follow(&[ended(1, JobState::Succeeded)], &edges, &waiting);
         let Fate::Failed { error } = &done.fates[&id(2)] else { panic!("{done:?}") };
         assert!(error.ends_with("the result has nothing at \"/total\" (/total > 1)"), "{error}");
@@ -267,17 +268,17 @@ mod tests {
     fn an_edge_is_decided_once() {
         let mut decided = edge(1, 2, Condition::Success);
         decided.state = EdgeState::Held;
-        let done = follow(&[ended(1, JobState::Failed)], &[decided], &BTreeMap::from([waits(2, 1, Flow::none())]));
+        let done = follow(&[ended(1, JobState::Failed)], &[decided], &BTreeMap::from([waits(2, 1, JobFlags::none())]));
         assert!(done.edges.is_empty() && done.fates.is_empty(), "{done:?}");
     }
 
     #[test]
     fn a_signal_that_has_not_come_holds_a_job_whose_edges_are_done() {
         let edges = [edge(1, 2, Condition::Success)];
-        let waiting = BTreeMap::from([waits(2, 2, Flow::SIGNAL)]);
+        let waiting = BTreeMap::from([waits(2, 2, JobFlags::SIGNAL)]);
         let done = follow(&[ended(1, JobState::Succeeded)], &edges, &waiting);
-        assert_eq!(done.fates[&id(2)], Fate::Waits(Waiting { waits_for: 1, flow: Flow::SIGNAL }));
-        let any = BTreeMap::from([waits(2, 2, Flow::SIGNAL.with(Flow::JOIN_ANY))]);
+        assert_eq!(done.fates[&id(2)], Fate::Waits(WaitState { waits_for: 1, flow: JobFlags::SIGNAL }));
+        let any = BTreeMap::from([waits(2, 2, JobFlags::SIGNAL.with(JobFlags::JOIN_ANY))]);
         let lost = follow(&[ended(1, JobState::Failed)], &edges, &any);
         assert_eq!(lost.fates[&id(2)], Fate::Canceled { because: id(1) });
     }
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn who_waits_behind_a_job_that_left_its_queue_waits_for_the_one_before_it() {
         let edges = [edge(1, 2, Condition::Ended), edge(2, 3, Condition::Ended), edge(3, 4, Condition::Ended)];
-        let waiting = BTreeMap::from([waits(4, 1, Flow::none())]);
+        let waiting = BTreeMap::from([waits(4, 1, JobFlags::none())]);
         let over = BTreeSet::from([id(2), id(3)]);
         let done = super::follow(&[ended(1, JobState::Succeeded)], &edges, &waiting, &over);
         assert_eq!(done.fates, BTreeMap::from([(id(4), Fate::Released)]));
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn a_job_that_was_retried_without_regard_to_an_edge_does_not_heed_it() {
         let edges = [edge(1, 2, Condition::Success)];
-        let waiting = BTreeMap::from([waits(2, 1, Flow::SIGNAL)]);
+        let waiting = BTreeMap::from([waits(2, 1, JobFlags::SIGNAL)]);
         for state in [JobState::Succeeded, JobState::Failed] {
             let done = follow(&[ended(1, state)], &edges, &waiting);
             assert_eq!((done.edges.len(), done.fates.len()), (1, 0), "{done:?}");

@@ -100,7 +100,7 @@ pub enum Join {
     /// When every edge holds; the first that does not cancels it.
     #[default]
     All,
-    /// When every edge is decided and at least one holds; if none does it is cancelled.
+    /// When every edge is decided and at least one holds; if none does it is canceled.
     ///
     /// So a job after two exclusive branches runs after the one that was taken.
     Any,

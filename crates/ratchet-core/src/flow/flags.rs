@@ -6,9 +6,9 @@ use super::Join;
 ///
 /// Kept beside the job as a small number, so that a job without ties costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Flow(u16);
+pub struct JobFlags(u16);
 
-impl Flow {
+impl JobFlags {
     /// Others wait for its end.
     pub const DEPENDANTS: Self = Self(1);
     /// It waits, or waited, for others.
@@ -75,7 +75,7 @@ impl Flow {
     }
 }
 
-impl Serialize for Flow {
+impl Serialize for JobFlags {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u16(self.0)
     }

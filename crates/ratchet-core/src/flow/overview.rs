@@ -34,9 +34,9 @@ pub struct WorkflowStep {
     pub state: JobState,
     /// If it is paused, what it goes back to.
     pub paused_from: Option<JobState>,
-    /// The sanitised error of its last failed attempt.
+    /// The sanitized error of its last failed attempt.
     pub error: Option<String>,
-    /// The job whose end cancelled it.
+    /// The job whose end canceled it.
     pub canceled_because: Option<JobId>,
 }
 
@@ -72,7 +72,7 @@ pub enum WorkflowState {
     Succeeded,
     /// A step has failed, and nothing took care of it.
     Failed,
-    /// A person has cancelled a step.
+    /// A person has canceled a step.
     Canceled,
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Consequences, EdgeState, Fate, Flow, Waiting, limit_begins};
+use super::{Consequences, EdgeState, Fate, JobFlags, WaitState, limit_begins};
 use crate::batch::Tallies;
 use crate::id::JobId;
 use crate::outcome::ErrorReport;
@@ -12,7 +12,7 @@ use crate::transition::Event;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dependent {
     /// What it waits for, and its ties.
-    pub waiting: Waiting,
+    pub waiting: WaitState,
     /// The time from its release until it is due.
     pub release_delay: Option<Duration>,
     /// The batch that it is a child of.
@@ -25,14 +25,14 @@ pub struct Release {
     /// The job.
     pub id: JobId,
     /// The ties that are stored from now on.
-    pub flow: Flow,
+    pub flow: JobFlags,
     /// The time from now until it is due. A later time that is already stored stands.
     pub delay: Option<Duration>,
 }
 
 impl Release {
     /// Releases a job with these ties.
-    pub const fn new(id: JobId, flow: Flow, delay: Option<Duration>) -> Self {
+    pub const fn new(id: JobId, flow: JobFlags, delay: Option<Duration>) -> Self {
         Self { id, flow: flow.at_rest(), delay }
     }
 }
@@ -66,7 +66,7 @@ pub struct FlowPlan {
     /// Edges that are decided: parent, child, and how.
     pub edges: Vec<(JobId, JobId, EdgeState)>,
     /// Jobs that wait on, for fewer.
-    pub still: Vec<(JobId, Waiting)>,
+    pub still: Vec<(JobId, WaitState)>,
     /// Those of them that wait for nothing but their signal from now on: its time limit begins.
     pub awaiting: Vec<JobId>,
     /// Jobs that become PENDING.
@@ -126,7 +126,7 @@ impl FlowPlan {
         if let Some(batch) = job.batch {
             self.tallies.entry(batch).or_default().add(end.state, None);
         }
-        if job.waiting.flow.has(Flow::BATCH) {
+        if job.waiting.flow.has(JobFlags::BATCH) {
             self.closed.push((end.id, end.state));
         }
         self.ended.push(end);
@@ -149,9 +149,9 @@ mod tests {
     const DELAY: Option<Duration> = Some(Duration::from_secs(5));
 
     /// The plan for job 1 with these ties, a child of batch 9 if they say so.
-    fn plan(fate: Fate, flow: Flow) -> FlowPlan {
-        let batch = flow.has(Flow::BATCH_CHILD).then_some(id(9));
-        let job = Dependent { waiting: Waiting { waits_for: 1, flow }, release_delay: DELAY, batch };
+    fn plan(fate: Fate, flow: JobFlags) -> FlowPlan {
+        let batch = flow.has(JobFlags::BATCH_CHILD).then_some(id(9));
+        let job = Dependent { waiting: WaitState { waits_for: 1, flow }, release_delay: DELAY, batch };
         let done = Consequences { fates: BTreeMap::from([(id(1), fate)]), ..Consequences::default() };
         done.plan(|asked| (asked == id(1)).then_some(job))
     }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_job_that_waits_on_is_counted_down_and_its_limit_begins_when_only_its_signal_is_left() {
         let check = |waits_for, flow, awaiting: bool| {
-            let left = Waiting { waits_for, flow };
+            let left = WaitState { waits_for, flow };
             let expected = FlowPlan {
                 still: vec![(id(1), left)],
                 awaiting: if awaiting { vec![id(1)] } else { Vec::new() },
@@ -168,10 +168,10 @@ mod tests {
             };
             assert_eq!(plan(Fate::Waits(left), flow), expected, "{left:?}");
         };
-        check(1, Flow::SIGNAL, true);
-        check(2, Flow::SIGNAL, false);
-        check(1, Flow::none(), false);
-        check(1, Flow::SIGNALED, false);
+        check(1, JobFlags::SIGNAL, true);
+        check(2, JobFlags::SIGNAL, false);
+        check(1, JobFlags::none(), false);
+        check(1, JobFlags::SIGNALED, false);
     }
 
     #[test]
@@ -184,9 +184,9 @@ mod tests {
             };
             assert_eq!(plan(Fate::Released, flow), expected, "{flow:?}");
         };
-        check(Flow::INPUTS, Flow::INPUTS);
-        check(Flow::JOIN_ANY.with(Flow::HELD), Flow::JOIN_ANY);
-        check(Flow::BATCH_CHILD, Flow::BATCH_CHILD);
+        check(JobFlags::INPUTS, JobFlags::INPUTS);
+        check(JobFlags::JOIN_ANY.with(JobFlags::HELD), JobFlags::JOIN_ANY);
+        check(JobFlags::BATCH_CHILD, JobFlags::BATCH_CHILD);
     }
 
     #[test]
@@ -210,12 +210,12 @@ mod tests {
         let (one_canceled, one_failed) =
             (Tally { canceled: 1, ..Tally::default() }, Tally { failed: 1, ..Tally::default() });
         let because = || FollowedBy::Canceled { because: id(7) };
-        check(canceled(), Flow::INPUTS, cancel(), None, false, because());
-        check(canceled(), Flow::BATCH, cancel(), None, true, because());
-        check(canceled(), Flow::BATCH_CHILD, cancel(), Some(one_canceled), false, because());
-        check(unknown(), Flow::INPUTS, fail(), None, false, why());
-        check(unknown(), Flow::BATCH, fail(), None, true, why());
-        check(unknown(), Flow::BATCH_CHILD, fail(), Some(one_failed), false, why());
+        check(canceled(), JobFlags::INPUTS, cancel(), None, false, because());
+        check(canceled(), JobFlags::BATCH, cancel(), None, true, because());
+        check(canceled(), JobFlags::BATCH_CHILD, cancel(), Some(one_canceled), false, because());
+        check(unknown(), JobFlags::INPUTS, fail(), None, false, why());
+        check(unknown(), JobFlags::BATCH, fail(), None, true, why());
+        check(unknown(), JobFlags::BATCH_CHILD, fail(), Some(one_failed), false, why());
         assert_eq!((cancel().event(), fail().event()), (Event::Cancel, Event::Expire));
     }
 

@@ -1,18 +1,18 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::{Condition, Edge, EdgeState, Flow, Join, Waiting};
+use super::{Condition, Edge, EdgeState, JobFlags, Join, WaitState};
 use crate::id::JobId;
 use crate::record::JobRecord;
 use crate::state::JobState;
 
-/// A job of a workflow that was cancelled because of another's end.
+/// A job of a workflow that was canceled because of another's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stood {
+pub struct CanceledStep {
     /// Its ties.
-    pub flow: Flow,
+    pub flow: JobFlags,
 }
 
-impl Stood {
+impl CanceledStep {
     /// Returns how a job stood, if it was canceled because of another's end.
     pub fn of(job: &JobRecord) -> Option<Self> {
         (job.state == JobState::Canceled && job.canceled_because.is_some()).then_some(Self { flow: job.flow })
@@ -25,25 +25,25 @@ pub struct Revival {
     /// Edges that are open again: parent and child.
     pub reopened: Vec<(JobId, JobId)>,
     /// Jobs that wait again, for how many, and with which ties.
-    pub revived: BTreeMap<JobId, (u32, Flow)>,
+    pub revived: BTreeMap<JobId, (u32, JobFlags)>,
     /// Jobs that have waited all the time, and now do for more.
-    pub waiting: BTreeMap<JobId, Waiting>,
+    pub waiting: BTreeMap<JobId, WaitState>,
     /// Jobs that were let go by an end that is undone, had not begun, and wait again.
-    pub withdrawn: BTreeMap<JobId, Waiting>,
+    pub withdrawn: BTreeMap<JobId, WaitState>,
 }
 
 /// Whether a job was let go and has not begun, as far as its record says: its attempts, of earlier lives too, say the rest.
 pub fn unbegun(job: &JobRecord) -> bool {
-    let tied = job.flow.has(Flow::INPUTS) && !job.flow.has(Flow::SIGNAL) && !job.flow.has(Flow::BATCH);
+    let tied = job.flow.has(JobFlags::INPUTS) && !job.flow.has(JobFlags::SIGNAL) && !job.flow.has(JobFlags::BATCH);
     let fresh = job.attempts == 0 && job.crash_count == 0 && job.deferred_until.is_none();
     tied && fresh && job.state == JobState::Pending
 }
 
-/// What the retry of `retried` brings back: every job that was cancelled because of ends that are undone by it.
+/// What the retry of `retried` brings back: every job that was canceled because of ends that are undone by it.
 ///
-/// `edges` are all of the workflow, `canceled` those of its jobs that were cancelled by the end of another, `waiting` those
+/// `edges` are all of the workflow, `canceled` those of its jobs that were canceled by the end of another, `waiting` those
 /// that are WAITING, `released` those that are PENDING and have not begun. A job that another edge still forbids stays
-/// cancelled, but its edge is open again, so that it can come back when that one does. A job that waits for others still
+/// canceled, but its edge is open again, so that it can come back when that one does. A job that waits for others still
 /// waits for the new end of what comes back, too, and so does one that was let go and has not begun; but not one that a
 /// person let go, and not the next fire of a schedule.
 ///
@@ -51,9 +51,9 @@ pub fn unbegun(job: &JobRecord) -> bool {
 pub fn revive(
     retried: JobId,
     edges: &[Edge],
-    canceled: &BTreeMap<JobId, Stood>,
-    waiting: &BTreeMap<JobId, Waiting>,
-    released: &BTreeMap<JobId, Flow>,
+    canceled: &BTreeMap<JobId, CanceledStep>,
+    waiting: &BTreeMap<JobId, WaitState>,
+    released: &BTreeMap<JobId, JobFlags>,
 ) -> Revival {
     let mut states: HashMap<(JobId, JobId), EdgeState> =
         edges.iter().map(|edge| ((edge.parent, edge.child), edge.state)).collect();
@@ -84,7 +84,7 @@ pub fn revive(
                 revival.waiting.entry(child).or_insert(*waits).waits_for += 1;
             }
             if let Some(flow) = withdrawn {
-                revival.withdrawn.entry(child).or_insert(Waiting { waits_for: 0, flow: *flow }).waits_for += 1;
+                revival.withdrawn.entry(child).or_insert(WaitState { waits_for: 0, flow: *flow }).waits_for += 1;
             }
             let Some(stood) = stood else { continue };
             let parents = into.get(&child).into_iter().flatten();
@@ -99,13 +99,13 @@ pub fn revive(
         let parents = into.get(child).into_iter().flatten();
         parents.filter(|parent| states.get(&(**parent, *child)) == Some(&state)).count()
     };
-    let held = |child: &JobId, flow: Flow| {
+    let held = |child: &JobId, flow: JobFlags| {
         let held = flow.join() == Join::Any && count(child, EdgeState::Held) > 0;
-        if held { flow.with(Flow::HELD) } else { flow.without(Flow::HELD) }
+        if held { flow.with(JobFlags::HELD) } else { flow.without(JobFlags::HELD) }
     };
     for (child, (waits_for, flow)) in &mut revival.revived {
         let open = u32::try_from(count(child, EdgeState::Open)).unwrap_or(u32::MAX);
-        *waits_for = open + u32::from(flow.has(Flow::SIGNAL));
+        *waits_for = open + u32::from(flow.has(JobFlags::SIGNAL));
         *flow = held(child, *flow);
     }
     for (child, waits) in revival.waiting.iter_mut().chain(&mut revival.withdrawn) {
@@ -115,12 +115,12 @@ pub fn revive(
 }
 
 /// Those of `released` that their edges let go: all are decided, and as the job asked.
-fn let_go_by_edges(edges: &[Edge], released: &BTreeMap<JobId, Flow>) -> BTreeMap<JobId, Flow> {
+fn let_go_by_edges(edges: &[Edge], released: &BTreeMap<JobId, JobFlags>) -> BTreeMap<JobId, JobFlags> {
     let mut into: HashMap<JobId, Vec<EdgeState>> = HashMap::new();
     for edge in edges.iter().filter(|edge| released.contains_key(&edge.child)) {
         into.entry(edge.child).or_default().push(edge.state);
     }
-    let let_go = |(id, flow): &(&JobId, &Flow)| {
+    let let_go = |(id, flow): &(&JobId, &JobFlags)| {
         let states = into.get(id).map_or(&[][..], Vec::as_slice);
         match flow.join() {
             Join::All => states.iter().all(|state| *state == EdgeState::Held),
@@ -144,11 +144,11 @@ mod tests {
         Edge { state, ..Edge::new(id(0), id(parent), id(child), Condition::Success) }
     }
 
-    fn canceled(numbers: &[(u128, Flow)]) -> BTreeMap<JobId, Stood> {
-        numbers.iter().map(|(number, flow)| (id(*number), Stood { flow: *flow })).collect()
+    fn canceled(numbers: &[(u128, JobFlags)]) -> BTreeMap<JobId, CanceledStep> {
+        numbers.iter().map(|(number, flow)| (id(*number), CanceledStep { flow: *flow })).collect()
     }
 
-    fn revive(retried: JobId, edges: &[Edge], canceled: &BTreeMap<JobId, Stood>) -> Revival {
+    fn revive(retried: JobId, edges: &[Edge], canceled: &BTreeMap<JobId, CanceledStep>) -> Revival {
         super::revive(retried, edges, canceled, &BTreeMap::new(), &BTreeMap::new())
     }
 
@@ -157,38 +157,38 @@ mod tests {
     #[test]
     fn everything_downstream_waits_again() {
         let edges = [edge(1, 2, NotHeld), edge(2, 3, NotHeld)];
-        let back = revive(id(1), &edges, &canceled(&[(2, Flow::none()), (3, Flow::none())]));
+        let back = revive(id(1), &edges, &canceled(&[(2, JobFlags::none()), (3, JobFlags::none())]));
         assert_eq!(back.reopened, [(id(1), id(2)), (id(2), id(3))]);
-        let waits = (1, Flow::none());
+        let waits = (1, JobFlags::none());
         assert_eq!(back.revived, BTreeMap::from([(id(2), waits), (id(3), waits)]));
     }
 
     #[test]
     fn a_join_waits_only_for_what_is_still_open() {
         let edges = [edge(1, 3, NotHeld), edge(2, 3, Held)];
-        let back = revive(id(1), &edges, &canceled(&[(3, Flow::none())]));
-        assert_eq!(back.revived, BTreeMap::from([(id(3), (1, Flow::none()))]));
+        let back = revive(id(1), &edges, &canceled(&[(3, JobFlags::none())]));
+        assert_eq!(back.revived, BTreeMap::from([(id(3), (1, JobFlags::none()))]));
     }
 
     #[test]
     fn a_join_that_another_parent_forbids_comes_back_with_that_one() {
         let edges = [edge(1, 3, NotHeld), edge(2, 3, NotHeld)];
-        let first = revive(id(1), &edges, &canceled(&[(3, Flow::none())]));
+        let first = revive(id(1), &edges, &canceled(&[(3, JobFlags::none())]));
         assert_eq!((first.reopened, first.revived.len()), (vec![(id(1), id(3))], 0));
         let edges = [edge(1, 3, Open), edge(2, 3, NotHeld)];
-        let second = revive(id(2), &edges, &canceled(&[(3, Flow::none())]));
-        assert_eq!(second.revived, BTreeMap::from([(id(3), (2, Flow::none()))]));
+        let second = revive(id(2), &edges, &canceled(&[(3, JobFlags::none())]));
+        assert_eq!(second.revived, BTreeMap::from([(id(3), (2, JobFlags::none()))]));
     }
 
     #[test]
     fn any_join_comes_back_as_soon_as_one_edge_is_open() {
         let edges = [edge(1, 3, NotHeld), edge(2, 3, NotHeld)];
-        let back = revive(id(1), &edges, &canceled(&[(3, Flow::JOIN_ANY)]));
-        assert_eq!(back.revived, BTreeMap::from([(id(3), (1, Flow::JOIN_ANY))]));
+        let back = revive(id(1), &edges, &canceled(&[(3, JobFlags::JOIN_ANY)]));
+        assert_eq!(back.revived, BTreeMap::from([(id(3), (1, JobFlags::JOIN_ANY))]));
     }
 
     #[test]
-    fn what_was_not_cancelled_by_another_end_stays_as_it_is() {
+    fn what_was_not_canceled_by_another_end_stays_as_it_is() {
         let edges = [edge(1, 2, NotHeld), edge(1, 3, Held)];
         let back = revive(id(1), &edges, &canceled(&[]));
         assert_eq!(back, Revival::default());
@@ -197,31 +197,35 @@ mod tests {
     #[test]
     fn a_job_that_still_waits_waits_for_what_comes_back() {
         let edges = [edge(1, 3, Held), edge(2, 3, Open), edge(1, 4, NotHeld), edge(4, 3, NotHeld)];
-        let any = Flow::JOIN_ANY;
-        let waiting = BTreeMap::from([(id(3), Waiting { waits_for: 1, flow: any.with(Flow::HELD) })]);
-        let back = super::revive(id(1), &edges, &canceled(&[(4, Flow::none())]), &waiting, &BTreeMap::new());
+        let any = JobFlags::JOIN_ANY;
+        let waiting = BTreeMap::from([(id(3), WaitState { waits_for: 1, flow: any.with(JobFlags::HELD) })]);
+        let back = super::revive(id(1), &edges, &canceled(&[(4, JobFlags::none())]), &waiting, &BTreeMap::new());
         assert_eq!(back.reopened, [(id(1), id(3)), (id(1), id(4)), (id(4), id(3))]);
-        assert_eq!(back.waiting, BTreeMap::from([(id(3), Waiting { waits_for: 3, flow: any })]), "none holds any more");
+        assert_eq!(
+            back.waiting,
+            BTreeMap::from([(id(3), WaitState { waits_for: 3, flow: any })]),
+            "none holds any more"
+        );
         let edges = [edge(1, 3, NotHeld), edge(2, 3, Held), edge(5, 3, Open)];
         let back = super::revive(id(1), &edges, &canceled(&[]), &waiting, &BTreeMap::new());
-        let flow = any.with(Flow::HELD);
-        assert_eq!(back.waiting, BTreeMap::from([(id(3), Waiting { waits_for: 2, flow })]));
+        let flow = any.with(JobFlags::HELD);
+        assert_eq!(back.waiting, BTreeMap::from([(id(3), WaitState { waits_for: 2, flow })]));
     }
 
     #[test]
     fn what_was_let_go_and_has_not_begun_waits_again() {
         let none = BTreeMap::new();
-        let withdrawn = |edges: &[Edge], flow: Flow| {
+        let withdrawn = |edges: &[Edge], flow: JobFlags| {
             super::revive(id(1), edges, &canceled(&[]), &none, &BTreeMap::from([(id(3), flow)])).withdrawn
         };
-        let any = Flow::JOIN_ANY;
-        let waits = |waits_for, flow| BTreeMap::from([(id(3), Waiting { waits_for, flow })]);
-        assert_eq!(withdrawn(&[edge(1, 3, Held)], Flow::none()), waits(1, Flow::none()));
-        assert_eq!(withdrawn(&[edge(1, 3, NotHeld), edge(2, 3, Held)], any), waits(1, any.with(Flow::HELD)));
+        let any = JobFlags::JOIN_ANY;
+        let waits = |waits_for, flow| BTreeMap::from([(id(3), WaitState { waits_for, flow })]);
+        assert_eq!(withdrawn(&[edge(1, 3, Held)], JobFlags::none()), waits(1, JobFlags::none()));
+        assert_eq!(withdrawn(&[edge(1, 3, NotHeld), edge(2, 3, Held)], any), waits(1, any.with(JobFlags::HELD)));
         // Somebody else let it go: what it was to wait for has not come, or forbade it.
-        assert_eq!(withdrawn(&[edge(1, 3, Held), edge(2, 3, Open)], Flow::none()), BTreeMap::new());
-        assert_eq!(withdrawn(&[edge(1, 3, NotHeld)], Flow::none()), BTreeMap::new());
+        assert_eq!(withdrawn(&[edge(1, 3, Held), edge(2, 3, Open)], JobFlags::none()), BTreeMap::new());
+        assert_eq!(withdrawn(&[edge(1, 3, NotHeld)], JobFlags::none()), BTreeMap::new());
         let next_fire = Edge { condition: Condition::Ended, ..edge(1, 3, Held) };
-        assert_eq!(withdrawn(&[next_fire], Flow::none()), BTreeMap::new());
+        assert_eq!(withdrawn(&[next_fire], JobFlags::none()), BTreeMap::new());
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Edge, Flow};
+use super::{Edge, JobFlags};
 use crate::id::JobId;
 use crate::invalid::InvalidInput;
 use crate::limits;
@@ -48,10 +48,10 @@ pub fn link(jobs: &mut [NewJob], edges: &[Edge]) -> Result<(), InvalidInput> {
     }
     for (place, job) in jobs.iter_mut().enumerate() {
         if !outgoing[place].is_empty() {
-            job.flow = job.flow.with(Flow::DEPENDANTS);
+            job.flow = job.flow.with(JobFlags::DEPENDANTS);
         }
         if incoming[place] > 0 {
-            job.flow = job.flow.with(Flow::INPUTS);
+            job.flow = job.flow.with(JobFlags::INPUTS);
             job.waits_for += incoming[place];
             job.start = StartState::Waiting;
         }
@@ -123,9 +123,9 @@ mod tests {
             waits,
             [(0, StartState::Ready), (1, StartState::Waiting), (1, StartState::Waiting), (2, StartState::Waiting)]
         );
-        assert_eq!(jobs[0].flow, Flow::DEPENDANTS);
-        assert_eq!(jobs[1].flow, Flow::DEPENDANTS.with(Flow::INPUTS));
-        assert_eq!(jobs[3].flow, Flow::INPUTS);
+        assert_eq!(jobs[0].flow, JobFlags::DEPENDANTS);
+        assert_eq!(jobs[1].flow, JobFlags::DEPENDANTS.with(JobFlags::INPUTS));
+        assert_eq!(jobs[3].flow, JobFlags::INPUTS);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl ArchiveStore for MemoryStore {
     async fn purge_schedules(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
         let (mut tables, now) = self.open();
         let mut purged = 0;
-        tables.recurring_archive.retain(|one| {
+        tables.schedule_archive.retain(|one| {
             let goes = purged < limit && elapsed(one.archived_at, now) >= age;
             purged += usize::from(goes);
             !goes

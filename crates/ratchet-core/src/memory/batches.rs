@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use super::{MemoryStore, Tables};
 use crate::batch::{Batch, CountPlan, CountedBatch, NewBatch, batch_of};
 use crate::error::{ErrorKind, StoreError};
-use crate::flow::{Flow, Release};
+use crate::flow::{JobFlags, Release};
 use crate::id::JobId;
 use crate::page::{JobCursor, Page, check_limit};
 use crate::record::JobRecord;
@@ -124,7 +124,7 @@ impl Tables {
         if let Some(batch) = batch_of(job.flow, job.parent) {
             tallies.entry(batch).or_default().add(job.state, job.timing.map(|timing| timing.duration));
         }
-        if job.flow.has(Flow::BATCH) {
+        if job.flow.has(JobFlags::BATCH) {
             self.close_batch(id, job.state, now);
         }
     }

@@ -13,7 +13,7 @@ use crate::id::NodeId;
 use crate::node::{NodeRecord, NodeRegistration, NodeVitals};
 use crate::record::JobRecord;
 use crate::state::JobState;
-use crate::store::{ClusterStore, Orphans, Progress, PulseStore, Running};
+use crate::store::{ClusterStore, HeartbeatStore, Orphans, Progress, Running};
 
 #[async_trait]
 impl ClusterStore for MemoryStore {
@@ -33,7 +33,7 @@ impl ClusterStore for MemoryStore {
         Ok(())
     }
 
-    async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
         Ok(Box::new(self.clone()))
     }
 
@@ -90,7 +90,7 @@ impl ClusterStore for MemoryStore {
 }
 
 #[async_trait]
-impl PulseStore for MemoryStore {
+impl HeartbeatStore for MemoryStore {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
         let (mut tables, now) = self.open();
         match tables.nodes.get_mut(&node) {

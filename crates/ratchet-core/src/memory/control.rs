@@ -8,7 +8,7 @@ use crate::control::Replace;
 use crate::error::{ErrorKind, StoreError};
 use crate::id::JobId;
 use crate::record::JobRecord;
-use crate::recurring::leaves_its_place;
+use crate::schedule::leaves_its_place;
 use crate::spec::NewJob;
 use crate::store::{ControlStore, Replacement, Transitioned};
 use crate::transition::Event;
@@ -71,7 +71,7 @@ impl Tables {
     /// Gives a failed job a new life; after an error the caller puts back what was.
     pub(super) fn retry(&mut self, id: JobId, now: Timestamp) -> Result<Option<Transitioned>, StoreError> {
         let Some(job) = self.jobs.get(&id).filter(|job| job.retried(false).is_some()) else { return Ok(None) };
-        if let Some(problem) = self.untold(job) {
+        if let Some(problem) = self.undecidable(job) {
             return Err(StoreError::new(ErrorKind::Conflict, format!("retry job {id}"), problem));
         }
         let batch = batch_of(job.flow, job.parent);
@@ -121,7 +121,7 @@ impl Tables {
         let Replace { old, new } = replace;
         replace.end_old(self.jobs.get(&old).map(JobRecord::place))?;
         let replaced = self.cancel(old, now, |job| job.superseded_by = Some(new.id))?;
-        let replaced = replaced.expect("it was just found to be cancellable");
+        let replaced = replaced.expect("it was just found to be cancelable");
         replace.take_key(new.business_key.as_ref().and_then(|key| self.business_keys.get(key).copied()))?;
         replace.take_id(!self.jobs.contains_key(&new.id))?;
         self.write_new(new, now);

@@ -71,7 +71,7 @@ impl Tables {
     }
 
     fn letter_ties(&self, letters: &[JobRecord]) -> LetterTies {
-        let undecidable = letters.iter().filter(|job| self.untold(job).is_some()).map(|job| job.id).collect();
+        let undecidable = letters.iter().filter(|job| self.undecidable(job).is_some()).map(|job| job.id).collect();
         let batches: Vec<Batch> =
             LetterTies::batches(letters).iter().filter_map(|id| self.batches.get(id).cloned()).collect();
         LetterTies::new(undecidable, &batches)

@@ -10,8 +10,8 @@ use crate::control::TiedChild;
 use crate::decide::failure_callback;
 use crate::error::StoreError;
 use crate::flow::{
-    Condition, Dependent, Edge, EdgeState, End, Flow, FlowPlan, Release, Stood, UnrunEnd, Waiting, follow, revive,
-    unbegun, untold,
+    CanceledStep, Condition, Dependent, Edge, EdgeState, End, FlowPlan, JobFlags, Release, UnrunEnd, WaitState, follow,
+    revive, unbegun, undecidable,
 };
 use crate::id::JobId;
 use crate::outcome::ErrorReport;
@@ -25,7 +25,7 @@ impl Tables {
     /// Does what follows from the end of a job.
     pub(super) fn follow(&mut self, id: JobId, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
         let Some(job) = self.jobs.get(&id) else { return Ok(Vec::new()) };
-        if !(job.state.is_terminal() && job.flow.has(Flow::DEPENDANTS)) {
+        if !(job.state.is_terminal() && job.flow.has(JobFlags::DEPENDANTS)) {
             return Ok(Vec::new());
         }
         let (state, result) = (job.state, job.result.clone());
@@ -94,16 +94,16 @@ impl Tables {
         callback.map_or(Ok(()), |callback| self.insert(&callback, now))
     }
 
-    /// Brings back what was cancelled because `retried` had failed; refused as a whole if one of their keys is taken.
+    /// Brings back what was canceled because `retried` had failed; refused as a whole if one of their keys is taken.
     pub(super) fn revive(&mut self, retried: JobId, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
         let Some(job) = self.jobs.get(&retried) else { return Ok(Vec::new()) };
         let edges = self.edges_of(job.workflow);
-        let canceled: BTreeMap<JobId, Stood> = edges
+        let canceled: BTreeMap<JobId, CanceledStep> = edges
             .iter()
             .filter_map(|edge| self.jobs.get(&edge.child))
-            .filter_map(|child| Some((child.id, Stood::of(child)?)))
+            .filter_map(|child| Some((child.id, CanceledStep::of(child)?)))
             .collect();
-        let released: BTreeMap<JobId, Flow> = edges
+        let released: BTreeMap<JobId, JobFlags> = edges
             .iter()
             .filter_map(|edge| self.jobs.get(&edge.child))
             .filter(|child| unbegun(child) && !self.has_attempts(child.id))
@@ -149,7 +149,7 @@ impl Tables {
 
     /// What came of the jobs that this one waited for.
     pub(super) fn inputs_of(&self, job: &JobRecord) -> Vec<Input> {
-        if !job.flow.has(Flow::INPUTS) {
+        if !job.flow.has(JobFlags::INPUTS) {
             return Vec::new();
         }
         let mut edges: Vec<&Edge> =
@@ -169,16 +169,16 @@ impl Tables {
     }
 
     /// Why a failed job must not be retried, if that is because nobody can tell whether it is to run.
-    pub(super) fn untold(&self, job: &JobRecord) -> Option<String> {
+    pub(super) fn undecidable(&self, job: &JobRecord) -> Option<String> {
         let before = self.edges.values().filter(|edge| edge.child == job.id);
-        untold(job, before.map(|edge| (edge, self.job_anywhere(edge.parent))))
+        undecidable(job, before.map(|edge| (edge, self.job_anywhere(edge.parent))))
     }
 
     fn has_attempts(&self, id: JobId) -> bool {
         self.attempts.range((id, 0)..=(id, u64::MAX)).next().is_some()
     }
 
-    /// A job that needs this one when it is retried, or when the one is that had cancelled it.
+    /// A job that needs this one when it is retried, or when the one is that had canceled it.
     pub(super) fn needed_again_by(&self, id: JobId) -> Option<JobId> {
         let ended = |job: &JobRecord| Some(job.state).filter(|state| state.is_terminal());
         let cause = |id: JobId| self.jobs.get(&id).map(|cause| (id, ended(cause)));
@@ -207,7 +207,7 @@ impl Tables {
     }
 
     /// The jobs at the ends of edges that wait.
-    fn waiting(&self, edges: &[Edge]) -> BTreeMap<JobId, Waiting> {
+    fn waiting(&self, edges: &[Edge]) -> BTreeMap<JobId, WaitState> {
         let children = edges.iter().filter_map(|edge| self.jobs.get(&edge.child));
         children.filter(|child| child.state == JobState::Waiting).map(|child| (child.id, child.waiting())).collect()
     }

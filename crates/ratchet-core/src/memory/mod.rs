@@ -15,7 +15,7 @@ mod job_log;
 mod jobs;
 mod query;
 mod queues;
-mod recurring;
+mod schedules;
 mod resources;
 mod signals;
 mod turn;
@@ -40,7 +40,7 @@ use crate::job_log::{LogLine, LogPlace};
 use crate::name::{BusinessKey, IdempotencyKey, QueueName, ResourceName, ServiceName, SignalKey};
 use crate::node::NodeRecord;
 use crate::record::{AttemptRecord, JobRecord};
-use crate::recurring::{ArchiveReason, RecurringRecord};
+use crate::schedule::{ArchiveReason, ScheduleRecord};
 use crate::signal::{Signal, SignalRecord};
 use crate::store::{MovableClock, Store};
 use crate::transition::{Event, Place, next};
@@ -87,8 +87,8 @@ struct Tables {
     nodes: BTreeMap<NodeId, NodeRecord>,
     paused_queues: BTreeSet<QueueName>,
     leases: BTreeMap<String, Lease>,
-    recurring: BTreeMap<JobId, RecurringRecord>,
-    recurring_archive: Vec<ArchivedSchedule>,
+    schedules: BTreeMap<JobId, ScheduleRecord>,
+    schedule_archive: Vec<ArchivedSchedule>,
     archive: BTreeMap<JobId, ArchivedJob>,
     resources: BTreeMap<ResourceName, Limit>,
     /// By attempt.
@@ -106,7 +106,7 @@ struct Alert {
 
 #[derive(Debug, Clone)]
 struct ArchivedSchedule {
-    schedule: RecurringRecord,
+    schedule: ScheduleRecord,
     reason: ArchiveReason,
     archived_at: Timestamp,
 }

@@ -21,7 +21,11 @@ use crate::transition::Event;
 
 #[async_trait]
 impl TurnStore for MemoryStore {
-    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+    async fn settle_and_claim(
+        &self,
+        settlements: &[Settlement],
+        claim: Option<&ClaimRequest>,
+    ) -> Result<Turn, StoreError> {
         let (mut tables, now) = self.open();
         // What can fail is asked first: an error must leave nothing behind.
         if let Some(request) = claim

@@ -31,11 +31,11 @@ pub struct Retention {
     pub succeeded: Option<Duration>,
     /// Jobs in the dead letter queue: they can be retried for so long.
     pub failed: Option<Duration>,
-    /// Jobs that were cancelled.
+    /// Jobs that were canceled.
     pub canceled: Option<Duration>,
     /// Jobs in the archive, from the day they came there.
     pub archive: Option<Duration>,
-    /// Schedules that were cancelled or retired.
+    /// Schedules that were canceled or retired.
     pub schedules: Option<Duration>,
     /// Lines of jobs' logs, from when they were written. Deleting a job deletes what is left of its log.
     pub logs: Option<Duration>,

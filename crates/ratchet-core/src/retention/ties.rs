@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use crate::batch::batch_of;
-use crate::flow::Flow;
+use crate::flow::JobFlags;
 use crate::id::JobId;
 use crate::state::JobState;
 
@@ -11,7 +11,7 @@ pub struct EndedJob {
     /// Its id.
     pub id: JobId,
     /// Its ties.
-    pub flow: Flow,
+    pub flow: JobFlags,
     /// Its batch or its schedule.
     pub parent: Option<JobId>,
     /// The job whose end has canceled it.
@@ -38,8 +38,8 @@ impl TieQuestions {
     pub fn about(jobs: impl IntoIterator<Item = EndedJob>) -> Self {
         let mut questions = Self::default();
         for job in jobs {
-            questions.needed.extend(Some(job.id).filter(|_| job.flow.has(Flow::DEPENDANTS)));
-            questions.open_batches.extend(Some(job.id).filter(|_| job.flow.has(Flow::BATCH)));
+            questions.needed.extend(Some(job.id).filter(|_| job.flow.has(JobFlags::DEPENDANTS)));
+            questions.open_batches.extend(Some(job.id).filter(|_| job.flow.has(JobFlags::BATCH)));
             questions.live_parents.extend(batch_of(job.flow, job.parent));
             questions.revivers.extend(job.canceled_because);
         }
@@ -90,11 +90,11 @@ mod tests {
         JobId(Uuid::from_u128(number))
     }
 
-    fn job(number: u128, flow: Flow, parent: Option<u128>, cause: Option<u128>) -> EndedJob {
+    fn job(number: u128, flow: JobFlags, parent: Option<u128>, cause: Option<u128>) -> EndedJob {
         EndedJob { id: id(number), flow, parent: parent.map(id), canceled_because: cause.map(id) }
     }
 
-    const CHILD: Flow = Flow::BATCH_CHILD;
+    const CHILD: JobFlags = JobFlags::BATCH_CHILD;
 
     #[test]
     fn only_ties_are_asked_about_each_once() {
@@ -104,10 +104,13 @@ mod tests {
             let expected = TieQuestions { needed, open_batches, live_parents, revivers };
             assert_eq!(TieQuestions::about(jobs.iter().copied()), expected, "{jobs:?}");
         };
-        check(&[job(1, Flow::none(), None, None)], [&[], &[], &[], &[]]);
-        check(&[job(1, Flow::INPUTS, Some(9), None)], [&[], &[], &[], &[]]);
-        check(&[job(2, Flow::DEPENDANTS, None, None), job(1, Flow::DEPENDANTS, None, None)], [&[1, 2], &[], &[], &[]]);
-        check(&[job(1, Flow::BATCH.with(Flow::DEPENDANTS), None, None)], [&[1], &[1], &[], &[]]);
+        check(&[job(1, JobFlags::none(), None, None)], [&[], &[], &[], &[]]);
+        check(&[job(1, JobFlags::INPUTS, Some(9), None)], [&[], &[], &[], &[]]);
+        check(
+            &[job(2, JobFlags::DEPENDANTS, None, None), job(1, JobFlags::DEPENDANTS, None, None)],
+            [&[1, 2], &[], &[], &[]],
+        );
+        check(&[job(1, JobFlags::BATCH.with(JobFlags::DEPENDANTS), None, None)], [&[1], &[1], &[], &[]]);
         check(&[job(1, CHILD, Some(9), None), job(2, CHILD, Some(9), Some(8))], [&[], &[], &[9], &[8]]);
     }
 
@@ -117,20 +120,20 @@ mod tests {
         let check =
             |job: EndedJob, ties: &Ties, expected: bool| assert_eq!(may_go(&job, ties), expected, "{job:?} {ties:?}");
         let of = |number| HashSet::from([id(number)]);
-        check(job(1, Flow::none(), None, None), &none, true);
+        check(job(1, JobFlags::none(), None, None), &none, true);
         let needed = Ties { needed: of(1), ..none.clone() };
-        check(job(1, Flow::DEPENDANTS, None, None), &needed, false);
-        check(job(2, Flow::DEPENDANTS, None, None), &needed, true);
+        check(job(1, JobFlags::DEPENDANTS, None, None), &needed, false);
+        check(job(2, JobFlags::DEPENDANTS, None, None), &needed, true);
         let open = Ties { open_batches: of(1), ..none.clone() };
-        check(job(1, Flow::BATCH, None, None), &open, false);
-        check(job(2, Flow::BATCH, None, None), &open, true);
+        check(job(1, JobFlags::BATCH, None, None), &open, false);
+        check(job(2, JobFlags::BATCH, None, None), &open, true);
         let live = Ties { live_parents: of(9), ..none.clone() };
         check(job(1, CHILD, Some(9), None), &live, false);
         check(job(1, CHILD, Some(8), None), &live, true);
-        check(job(1, Flow::none(), Some(9), None), &live, true);
+        check(job(1, JobFlags::none(), Some(9), None), &live, true);
         let revives = Ties { revivers: of(7), ..none };
-        check(job(1, Flow::INPUTS, None, Some(7)), &revives, false);
-        check(job(1, Flow::INPUTS, None, Some(6)), &revives, true);
+        check(job(1, JobFlags::INPUTS, None, Some(7)), &revives, false);
+        check(job(1, JobFlags::INPUTS, None, Some(6)), &revives, true);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod field;
 mod misfire;
 mod overlap;
 mod pattern;
+mod record;
 mod stretch;
 mod word;
 mod zone;
@@ -31,6 +32,10 @@ pub use every::Every;
 pub use expression::CronExpression;
 pub use misfire::{Fires, MisfirePolicy, due_fires};
 pub use overlap::OverlapPolicy;
+pub use record::{
+    Advance, ArchiveReason, Arranged, Firing, History, NewSchedule, ScheduleFilter, ScheduleRecord, arrange, holds_up,
+    leaves_its_place, may_end,
+};
 pub use zone::Zone;
 
 /// When something fires again and again.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::clock::earlier;
 use crate::error::StoreError;
-use crate::flow::Flow;
+use crate::flow::JobFlags;
 use crate::id::JobId;
 use crate::state::JobState;
 
@@ -78,7 +78,7 @@ pub enum Removal {
 impl Removal {
     /// Returns what happens to a job: `flow` and `workflow` are its ties.
     #[must_use]
-    pub const fn of_job(self, flow: Flow, workflow: Option<JobId>) -> Self {
+    pub const fn of_job(self, flow: JobFlags, workflow: Option<JobId>) -> Self {
         match self {
             Self::Delete if flow.is_none() && workflow.is_none() => Self::Delete,
             Self::Delete | Self::Archive => Self::Archive,

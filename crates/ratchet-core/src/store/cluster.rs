@@ -21,7 +21,7 @@ pub trait ClusterStore: Send + Sync {
     async fn deregister(&self, node: NodeId) -> Result<(), StoreError>;
 
     /// Opens a connection for heartbeats alone, on the thread and runtime that will use it.
-    async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError>;
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError>;
 
     /// Returns all nodes, the most recently heard of first.
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError>;
@@ -48,7 +48,7 @@ pub trait ClusterStore: Send + Sync {
 
 /// A node's heartbeat, on a connection of its own.
 #[async_trait]
-pub trait PulseStore: Send {
+pub trait HeartbeatStore: Send {
     /// Records that the node lives. Returns `false` if it is not registered or was declared dead.
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError>;
 

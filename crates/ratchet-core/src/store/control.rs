@@ -30,7 +30,7 @@ pub trait ControlStore: Send + Sync {
     /// canceled because it failed wait for it again, with their keys, under the same rule; so do those that its end released
     /// and that have not begun. A job that never received its signal waits for it again, for its full time. A batch's child
     /// no longer counts as failed; [`Conflict`](crate::ErrorKind::Conflict) if its batch is over, and if a job never ran
-    /// because its condition was undecidable: see [`untold`](crate::flow::untold).
+    /// because its condition was undecidable: see [`undecidable`](crate::flow::undecidable).
     async fn retry(&self, id: JobId) -> Result<Option<Transitioned>, StoreError>;
 
     /// Cancels `old` and stores `new`, atomically; `new` may take over the business key of `old`.
@@ -60,7 +60,7 @@ pub struct Transitioned {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a rare call, matched at once and never stored")]
 pub enum Replacement {
-    /// The old job was cancelled and the new one stored.
+    /// The old job was canceled and the new one stored.
     Replaced(Transitioned),
     /// Nothing changed: the new job's idempotency key was used before, by this job.
     Existing(JobId),

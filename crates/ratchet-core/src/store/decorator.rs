@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 use super::{
     ArchiveRequest, ArchiveStore, Archived, BatchStore, BreakerStore, CanceledChildren, ClusterStore, ControlStore,
-    DeadLetterStore, Declared, Delivered, Expired, Fired, InsightStore, JobLogStore, JobStore, LastAttempts, Orphans,
-    Progress, PulseStore, PurgeLog, PurgedLog, QueryStore, QueueStore, RecurringStore, Replacement, ResourceStore,
-    RetriedAll, Running, SignalStore, StateCounts, Store, SubmitOutcome, SubmitUnit, Submitted, Swept, Transitioned,
-    Turn, TurnStore, WaitingLane, WatchGuard,
+    DeadLetterStore, Declared, Delivered, Expired, Fired, HeartbeatStore, InsightStore, JobLogStore, JobStore,
+    LastAttempts, Orphans, Progress, PurgeLog, PurgedLog, QueryStore, QueueStore, Replacement, ResourceStore,
+    RetriedAll, Running, ScheduleStore, SignalStore, StateCounts, Store, SubmitOutcome, SubmitUnit, Submitted, Swept,
+    Transitioned, Turn, TurnStore, WaitingLane, WatchGuard,
 };
 use crate::batch::Batch;
 use crate::breaker_order::BreakerOrder;
@@ -29,8 +29,8 @@ use crate::name::{BusinessKey, IdempotencyKey, Principal, QueueName, ResourceNam
 use crate::node::{NodeRecord, NodeRegistration, QueueRecord};
 use crate::page::{JobCursor, JobFilter, ListCursor, Page};
 use crate::record::{AttemptRecord, JobRecord};
-use crate::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
 use crate::resource::{ResourceLimit, ResourceRecord};
+use crate::schedule::{ArchiveReason, Firing, NewSchedule, ScheduleFilter, ScheduleRecord};
 use crate::settlement::{Followed, Settlement};
 use crate::signal::{Delivery, SignalRecord};
 use crate::spec::NewJob;
@@ -115,7 +115,7 @@ macro_rules! decorated {
 
             /// Runs a call that was not overridden: `answer` asks the [`inner`](Self::inner) store once it is awaited.
             ///
-            /// The calls of a [`PulseStore`] are no calls of the store; to see them, override [`open_pulse`](Self::open_pulse).
+            /// The calls of a [`HeartbeatStore`] are no calls of the store; to see them, override [`open_heartbeat`](Self::open_heartbeat).
             fn around<T: Send>(
                 &self,
                 call: Call,
@@ -171,7 +171,7 @@ decorated! {
         Write fn delete(id: JobId) -> bool;
     }
     TurnStore {
-        Write fn turn(settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Turn;
+        Write fn settle_and_claim(settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Turn;
         Read fn next_due(request: &ClaimRequest) -> Option<Duration>;
     }
     ControlStore {
@@ -193,7 +193,7 @@ decorated! {
         Read fn database_time() -> Timestamp;
         Write fn register(node: &NodeRegistration) -> ();
         Write fn deregister(node: NodeId) -> ();
-        Read fn open_pulse() -> Box<dyn PulseStore>;
+        Read fn open_heartbeat() -> Box<dyn HeartbeatStore>;
         Read fn nodes() -> Vec<NodeRecord>;
         Write fn reconcile(node: NodeId, progress: &[Progress]) -> Vec<Running>;
         Write fn orphans(observer: NodeId, grace: Duration, limit: usize) -> Orphans;
@@ -217,17 +217,17 @@ decorated! {
         Read fn edges_from(ids: &[JobId]) -> Vec<Edge>;
         Read fn alert_count(id: JobId) -> u64;
     }
-    RecurringStore {
-        Write fn create_recurring(new: &NewRecurring) -> ();
-        Write fn declare_recurring(all: &[NewRecurring]) -> Vec<Declared>;
-        Read fn find_recurring(ids: &[JobId]) -> Vec<RecurringRecord>;
-        Read fn list_recurring(filter: &RecurringFilter, after: Option<JobCursor>, limit: usize) -> Page<RecurringRecord>;
+    ScheduleStore {
+        Write fn create_schedule(new: &NewSchedule) -> ();
+        Write fn declare_schedules(all: &[NewSchedule]) -> Vec<Declared>;
+        Read fn find_schedules(ids: &[JobId]) -> Vec<ScheduleRecord>;
+        Read fn list_schedules(filter: &ScheduleFilter, after: Option<JobCursor>, limit: usize) -> Page<ScheduleRecord>;
         Read fn next_fire() -> Option<Duration>;
-        Read fn due_recurring(limit: usize) -> (Timestamp, Vec<RecurringRecord>);
-        Write fn fire_recurring(firings: &[Firing]) -> Vec<Fired>;
-        Write fn pause_recurring(id: JobId) -> bool;
-        Write fn resume_recurring(id: JobId, next_fire: Option<Timestamp>) -> bool;
-        Write fn cancel_recurring(id: JobId, reason: ArchiveReason, idle_for: Option<Duration>) -> bool;
+        Read fn due_schedules(limit: usize) -> (Timestamp, Vec<ScheduleRecord>);
+        Write fn fire_schedules(firings: &[Firing]) -> Vec<Fired>;
+        Write fn pause_schedule(id: JobId) -> bool;
+        Write fn resume_schedule(id: JobId, next_fire: Option<Timestamp>) -> bool;
+        Write fn cancel_schedule(id: JobId, reason: ArchiveReason, idle_for: Option<Duration>) -> bool;
     }
     SignalStore {
         Write fn deliver(delivery: &Delivery) -> Delivered;

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 
 use crate::batch::{NewBatch, tie_child};
 use crate::error::StoreError;
-use crate::flow::{Edge, Flow, link};
+use crate::flow::{Edge, JobFlags, link};
 use crate::id::JobId;
 use crate::invalid::InvalidInput;
 use crate::limits;
@@ -84,7 +84,7 @@ impl SubmitUnit {
 
     /// How many of these jobs are children of the batch.
     pub fn count_children<'a>(batch: JobId, jobs: impl IntoIterator<Item = &'a NewJob>) -> u64 {
-        let is_child = |job: &&NewJob| job.parent == Some(batch) && job.flow.has(Flow::BATCH_CHILD);
+        let is_child = |job: &&NewJob| job.parent == Some(batch) && job.flow.has(JobFlags::BATCH_CHILD);
         jobs.into_iter().filter(is_child).map(|_| 1).sum()
     }
 

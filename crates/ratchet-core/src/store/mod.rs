@@ -25,7 +25,7 @@ mod job_log;
 mod jobs;
 mod query;
 mod queues;
-mod recurring;
+mod schedules;
 mod resources;
 mod signals;
 mod turn;
@@ -36,7 +36,7 @@ use std::time::Duration;
 pub use archive::{ArchiveRequest, ArchiveStore, Archived, Removal};
 pub use batches::{BatchStore, CanceledChildren};
 pub use breakers::BreakerStore;
-pub use cluster::{ClusterStore, Orphans, Progress, PulseStore, Running};
+pub use cluster::{ClusterStore, HeartbeatStore, Orphans, Progress, Running};
 pub use control::{ControlStore, Replacement, Transitioned};
 pub use dead_letters::{DeadLetterStore, LETTER_PAGES_MAX, LETTERS_LOOKED_AT_MAX, RetriedAll};
 pub use decorator::{Access, Call, StoreDecorator};
@@ -45,8 +45,8 @@ pub use job_log::{JobLogStore, PurgeLog, PurgedLog};
 pub use jobs::{JobStore, SubmitOutcome, SubmitUnit, Submitted};
 pub use query::{LastAttempts, QueryStore, StateCounts};
 pub use queues::QueueStore;
-pub use recurring::{Declared, Fired, RecurringStore};
 pub use resources::ResourceStore;
+pub use schedules::{Declared, Fired, ScheduleStore};
 pub use signals::{Delivered, Expired, SignalStore, Swept};
 pub use turn::{Turn, TurnStore};
 
@@ -61,7 +61,7 @@ pub trait Store:
     + ClusterStore
     + QueueStore
     + QueryStore
-    + RecurringStore
+    + ScheduleStore
     + SignalStore
     + ArchiveStore
     + DeadLetterStore

@@ -23,7 +23,11 @@ pub trait TurnStore: Send + Sync {
     ///   most one.
     /// - Concurrent calls claim disjoint sets. A job that another call is claiming or changing may be left out: waiting for
     ///   it is not allowed to block a claim.
-    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError>;
+    async fn settle_and_claim(
+        &self,
+        settlements: &[Settlement],
+        claim: Option<&ClaimRequest>,
+    ) -> Result<Turn, StoreError>;
 
     /// Returns the time, by the database's clock, until the next job that this request could claim becomes due: zero if one
     /// is due already, `None` if none waits.

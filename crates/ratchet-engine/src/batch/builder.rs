@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::enqueue::{SubmitError, Waking};
 use crate::failure::BoxError;
 use crate::ids::new_job_id;
-use crate::refused::Sort;
+use crate::refused::SubmittedKind;
 use crate::step::{IntoStep, Later, Step};
 use crate::workflow::{IntoBranch, Plan, When, result};
 
@@ -35,14 +35,14 @@ use crate::workflow::{IntoBranch, Plan, When, result};
 /// #         async fn run(self, _: JobContext) -> Result<(), Failure> { Ok(()) }
 /// #     }
 /// # } }
-/// # job!(Import, "import"); job!(Report, "report"); job!(Alarm, "alarm"); job!(Tell, "tell");
+/// # job!(Import, "import"); job!(Report, "report"); job!(Alarm, "alarm"); job!(Recorder, "tell");
 /// # async fn example(client: Client) -> Result<(), Box<dyn std::error::Error>> {
 /// let batch = client
 ///     .batch()
 ///     .children((0..1_000).map(|_| Import))
 ///     .then_on_batch_success(Report)
 ///     .when_failure_count(10, Alarm)
-///     .on_progress(Tell, ProgressEvery::Percent(10))
+///     .on_progress(Recorder, ProgressEvery::Percent(10))
 ///     .submit()
 ///     .await?;
 /// println!("{:?}", batch.summary().await?);
@@ -95,7 +95,7 @@ impl BatchBuilder {
         self.when(result("/clean").is(true), step)
     }
 
-    /// Follows when every child has ended and one has failed or was cancelled.
+    /// Follows when every child has ended and one has failed or was canceled.
     pub fn then_on_batch_failure(self, step: impl IntoStep) -> Self {
         self.when(result("/clean").is(false), step)
     }
@@ -157,7 +157,7 @@ impl BatchBuilder {
     ///
     /// # Errors
     /// [`SubmitError::Invalid`] names the child, the branch or the field that is wrong, [`SubmitError::Duplicate`] the key
-    /// that a live job holds; nothing is written then. [`SubmitError::OtherSort`] if the idempotency key stands for a job or a
+    /// that a live job holds; nothing is written then. [`SubmitError::IdempotencyKeyReused`] if the idempotency key stands for a job or a
     /// workflow. [`SubmitError::Store`] if the database could not be reached.
     pub async fn submit(self) -> Result<BatchHandle, SubmitError> {
         let client = self.client.clone();
@@ -165,7 +165,7 @@ impl BatchBuilder {
         let waking = Waking::of_ready(&unit.jobs);
         let outcome = client.submit_unit(unit).await?;
         client.submitted(waking);
-        client.check_sort(outcome[0], Sort::Batch).await?;
+        client.check_submitted_kind(outcome[0], SubmittedKind::Batch).await?;
         Ok(BatchHandle::new(client, outcome[0]))
     }
 
@@ -244,7 +244,7 @@ impl BatchBuilder {
         }
         let unit = self.into_unit(false)?;
         let outcome = client.submit_unit(unit).await?;
-        client.check_sort(outcome[0], Sort::Batch).await?;
+        client.check_submitted_kind(outcome[0], SubmittedKind::Batch).await?;
         Ok(OpenBatch::new(BatchHandle::new(client, outcome[0]), chunk))
     }
 

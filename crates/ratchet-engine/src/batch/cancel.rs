@@ -5,12 +5,12 @@ use ratchet_core::{ErrorKind, FollowedBy, JobId, NodeId, Store, StoreError};
 
 use crate::authorizer::Action;
 use crate::client::Client;
+use crate::heartbeat::Standing;
 use crate::lease::{self, Lease};
-use crate::pulse::Standing;
 use crate::stats::Loop;
 use crate::upkeep::{Upkeep, spread};
 
-/// Children that are cancelled in one transaction.
+/// Children that are canceled in one transaction.
 const TOGETHER: usize = 1_000;
 /// Batches that are looked after at once.
 const BATCHES: usize = 100;
@@ -18,7 +18,7 @@ const BATCHES: usize = 100;
 impl Client {
     /// Cancels a batch with its children; says how many of these had not ended.
     ///
-    /// The batch itself, and what depends on it, is cancelled first and at once; no further children are accepted from then
+    /// The batch itself, and what depends on it, is canceled first and at once; no further children are accepted from then
     /// on. Its children follow, a thousand in a transaction. If this process ends before they all are, a node goes on.
     ///
     /// # Errors
@@ -26,13 +26,13 @@ impl Client {
     pub async fn cancel_batch(&self, id: JobId) -> Result<u64, StoreError> {
         if !self.may(Action::Cancel, id).await? || self.batch_record(id).await?.is_none() {
             let problem = "there is no such batch";
-            return Err(StoreError::new(ErrorKind::NotFound, format!("cancelling batch {id}"), problem));
+            return Err(StoreError::new(ErrorKind::NotFound, format!("canceling batch {id}"), problem));
         }
         self.cancel_parent(id).await?;
         self.cancel_children(id).await
     }
 
-    /// Cancels the children of a batch that was cancelled.
+    /// Cancels the children of a batch that was canceled.
     pub(crate) async fn cancel_children(&self, id: JobId) -> Result<u64, StoreError> {
         let mut canceled = 0;
         let mut after = None;
@@ -46,7 +46,7 @@ impl Client {
         }
     }
 
-    /// One transaction of it: how many were cancelled, and where the next goes on.
+    /// One transaction of it: how many were canceled, and where the next goes on.
     async fn cancel_some_children(
         &self,
         store: &dyn Store,
@@ -65,7 +65,7 @@ impl Client {
     }
 }
 
-/// Goes on where whoever cancelled a batch has ended too soon. Of all nodes one does, by a lease.
+/// Goes on where whoever canceled a batch has ended too soon. Of all nodes one does, by a lease.
 pub(crate) struct Canceler {
     store: Arc<dyn Store>,
     client: Client,
@@ -106,9 +106,9 @@ impl Canceler {
                 break;
             }
             match self.cancel_rest(node, *batch).await {
-                Ok(canceled) => tracing::info!(%batch, canceled, "cancelled the children that were left of a batch"),
+                Ok(canceled) => tracing::info!(%batch, canceled, "canceled the children that were left of a batch"),
                 Err(error) => {
-                    tracing::warn!(%batch, "the children that are left of a batch could not be cancelled");
+                    tracing::warn!(%batch, "the children that are left of a batch could not be canceled");
                     first_error = first_error.and(Err(error));
                 }
             }

@@ -30,7 +30,7 @@ pub struct OpenBatch {
 pub struct FeedError {
     /// The batch; `None` if it was not stored.
     pub batch: Option<JobId>,
-    /// Whether the batch was left open for further children; not if somebody has sealed or cancelled it.
+    /// Whether the batch was left open for further children; not if somebody has sealed or canceled it.
     pub open: bool,
     /// How many children this call has added to it.
     pub added: u64,
@@ -187,7 +187,7 @@ impl OpenBatch {
         let mut tries = 1;
         loop {
             match client.store().extend_batch(self.handle.id(), chunk).await {
-                Err(error) if error.is_passing() && tries < TRIES => {
+                Err(error) if error.is_retryable() && tries < TRIES => {
                     tokio::time::sleep(Duration::from_millis(10) * 2_u32.pow(tries)).await;
                     tries += 1;
                 }
@@ -203,7 +203,7 @@ impl OpenBatch {
     /// Says that no further children will come: when the last one has ended, or at once if all have, the batch ends.
     ///
     /// # Errors
-    /// [`Conflict`](ErrorKind::Conflict) if it was cancelled.
+    /// [`Conflict`](ErrorKind::Conflict) if it was canceled.
     pub async fn seal(&self) -> Result<(), StoreError> {
         self.client().seal_batch(self.handle.id()).await
     }
@@ -244,7 +244,7 @@ impl Client {
     /// Says that no further children of a batch will come; sealing a sealed one changes nothing.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if there is no such batch, [`Conflict`](ErrorKind::Conflict) if it was cancelled.
+    /// [`NotFound`](ErrorKind::NotFound) if there is no such batch, [`Conflict`](ErrorKind::Conflict) if it was canceled.
     pub async fn seal_batch(&self, id: JobId) -> Result<(), StoreError> {
         self.may_extend(id, "sealing").await?;
         let followed = self.store().seal_batch(id).await?;

@@ -50,7 +50,7 @@ impl BatchHandle {
     /// Waits for the last child, and reads what came of all of them.
     ///
     /// # Errors
-    /// [`ResultError::Canceled`] if the batch was cancelled.
+    /// [`ResultError::Canceled`] if the batch was canceled.
     pub async fn summary(&self) -> Result<BatchSummary, ResultError> {
         self.job().result().await
     }

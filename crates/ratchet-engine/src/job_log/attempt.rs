@@ -2,7 +2,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ratchet_core::{JsonText, LogLevel, LogLine};
 
-use super::queue::{LogQueue, Sort};
+use super::queue::{LineKind, LogQueue};
 
 /// The log of one attempt: numbers its lines and counts those that are missing. A job that logs nothing pays for a lock
 /// that nobody takes.
@@ -45,8 +45,8 @@ impl AttemptLog {
             cell.over += 1;
             return false;
         }
-        let told = cell.crowded_out == 0 || cell.tell_crowded_out(queue, &like, Sort::Written);
-        let kept = told && cell.push(queue, LogLine { level, message, fields, ..like }, Sort::Written);
+        let told = cell.crowded_out == 0 || cell.tell_crowded_out(queue, &like, LineKind::Written);
+        let kept = told && cell.push(queue, LogLine { level, message, fields, ..like }, LineKind::Written);
         if !kept {
             cell.crowded_out += 1;
         }
@@ -59,13 +59,13 @@ impl AttemptLog {
     pub(crate) fn end(&self, queue: &LogQueue, like: impl Fn() -> LogLine) {
         let mut cell = self.cell.lock().unwrap_or_else(PoisonError::into_inner);
         if cell.crowded_out > 0 {
-            cell.tell_crowded_out(queue, &like(), Sort::LastWord);
+            cell.tell_crowded_out(queue, &like(), LineKind::LastWord);
         }
         if cell.over > 0 {
             let most = queue.config().lines_max;
             let message = format!("{} lines were left out: an attempt may write {most}", cell.over);
             let line = LogLine { level: LogLevel::Warn, message, fields: Some(missing(cell.over)), ..like() };
-            if cell.push(queue, line, Sort::LastWord) {
+            if cell.push(queue, line, LineKind::LastWord) {
                 cell.over = 0;
             }
         }
@@ -78,7 +78,7 @@ impl AttemptLog {
 }
 
 impl Cell {
-    fn push(&mut self, queue: &LogQueue, line: LogLine, sort: Sort) -> bool {
+    fn push(&mut self, queue: &LogQueue, line: LogLine, sort: LineKind) -> bool {
         let seq = self.lines + 1;
         let pushed = queue.push(LogLine { seq, ..line }, sort);
         self.lines += u32::from(pushed);
@@ -86,7 +86,7 @@ impl Cell {
     }
 
     /// Says in the log how many lines are missing at this place.
-    fn tell_crowded_out(&mut self, queue: &LogQueue, like: &LogLine, sort: Sort) -> bool {
+    fn tell_crowded_out(&mut self, queue: &LogQueue, like: &LogLine, sort: LineKind) -> bool {
         let count = self.crowded_out;
         let message = format!("{count} lines are missing here: they came faster than they could be written");
         let line = LogLine { level: LogLevel::Warn, message, fields: Some(missing(count)), ..like.clone() };

@@ -22,13 +22,13 @@ const SOON: Duration = Duration::from_millis(25);
 pub(crate) struct LogQueue {
     config: JobLogs,
     counters: Arc<Counters>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingLines>,
     /// Told when the writer has a reason to look.
     stirred: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingLines {
     lines: VecDeque<LogLine>,
     bytes: usize,
     /// When those that wait are to be written at the latest.
@@ -40,7 +40,7 @@ struct Waiting {
 
 /// What a line is, to the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum LineKind {
     /// What a handler wrote.
     Written,
     /// The last word of an attempt on what is missing: taken when the queue is full, too, as long as it is not twice as full.
@@ -62,10 +62,10 @@ impl LogQueue {
     }
 
     /// Puts a line in; `false` if there is no room for it.
-    pub(super) fn push(&self, line: LogLine, sort: Sort) -> bool {
+    pub(super) fn push(&self, line: LogLine, sort: LineKind) -> bool {
         let bytes = line.bytes();
         let mut waiting = self.lock();
-        let times = if sort == Sort::LastWord { 2 } else { 1 };
+        let times = if sort == LineKind::LastWord { 2 } else { 1 };
         let full = waiting.lines.len() >= self.config.waiting_max * times || waiting.bytes + bytes > BYTES_MAX * times;
         if full || waiting.closed {
             return false;
@@ -141,12 +141,12 @@ impl LogQueue {
         self.lock().lines.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl WaitingLines {
     fn is_enough(&self) -> bool {
         self.lines.len() >= LINES_TOGETHER || self.bytes >= BYTES_TOGETHER
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn push(queue: &LogQueue, count: u32) -> usize {
-        (1..=count).filter(|seq| queue.push(line(*seq), Sort::Written)).count()
+        (1..=count).filter(|seq| queue.push(line(*seq), LineKind::Written)).count()
     }
 
     #[tokio::test(start_paused = true)]
@@ -214,17 +214,17 @@ mod tests {
         let begun = Instant::now();
         assert_eq!(queue.take().await.unwrap().len(), 1, "at once when the node stops");
         assert_eq!((queue.take().await, begun.elapsed()), (None, Duration::ZERO));
-        assert!(!queue.push(line(1), Sort::Written), "and no more are taken");
+        assert!(!queue.push(line(1), LineKind::Written), "and no more are taken");
     }
 
     #[test]
     fn a_full_queue_takes_last_words_and_nothing_else() {
         let queue = queue(JobLogs { waiting_max: 10, ..JobLogs::default() });
         assert_eq!(push(&queue, 15), 10);
-        let last_words = (0..15).filter(|_| queue.push(line(1), Sort::LastWord)).count();
+        let last_words = (0..15).filter(|_| queue.push(line(1), LineKind::LastWord)).count();
         assert_eq!((last_words, queue.len()), (10, 20));
         let large = LogLine { message: "x".repeat(BYTES_MAX), ..line(1) };
-        assert!(!super::tests::queue(JobLogs::default()).push(large, Sort::Written), "bytes are counted too");
+        assert!(!super::tests::queue(JobLogs::default()).push(large, LineKind::Written), "bytes are counted too");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use ratchet_core::store::{PurgeLog, PurgedLog};
 use ratchet_core::{JobId, LogFilter, LogPage, LogPlace, StoreError};
 
 use crate::authorizer::{Action, Target};
-use crate::care::{LINES_TOGETHER, Pace};
 use crate::client::Client;
+use crate::retention::{LINES_TOGETHER, Pace};
 
 impl Client {
     /// A page of what the handlers of a job wrote down, in the order in which they did, attempt by attempt; `limit` is 1 to

@@ -66,7 +66,7 @@ impl LogSinkError {
 
 impl From<StoreError> for LogSinkError {
     fn from(error: StoreError) -> Self {
-        if error.is_passing() { Self::again(error) } else { Self::refused(error) }
+        if error.is_retryable() { Self::again(error) } else { Self::refused(error) }
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use ratchet_core::recurring::NewRecurring;
+use ratchet_core::schedule::NewSchedule;
 use ratchet_core::schedule::{Cron, CronExpression, DstPolicy, Every, MisfirePolicy, OverlapPolicy, Schedule, Zone};
 use ratchet_core::{BusinessKey, InvalidInput, Timestamp};
 
@@ -132,13 +132,13 @@ impl ScheduleBuilder {
     pub async fn create(self) -> Result<ScheduleHandle, SubmitError> {
         let client = self.client.clone();
         let now = client.store().database_time().await?;
-        let new = client.admit_schedule(self.into_recurring(now)?)?;
-        client.store().create_recurring(&new).await?;
+        let new = client.admit_schedule(self.into_new_schedule(now)?)?;
+        client.store().create_schedule(&new).await?;
         client.schedules_changed();
         Ok(ScheduleHandle::new(client, new.id))
     }
 
-    fn into_recurring(self, now: Timestamp) -> Result<NewRecurring, InvalidInput> {
+    fn into_new_schedule(self, now: Timestamp) -> Result<NewSchedule, InvalidInput> {
         let schedule = match self.times {
             Times::None => {
                 let problem = "has no times; add .cron(\"0 0 2 * * ?\") or .every(Duration::from_mins(5))";
@@ -158,7 +158,7 @@ impl ScheduleBuilder {
             let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
             step.map(|step| step.into_spec(Later::Callback)).transpose().map_err(named)
         };
-        let new = NewRecurring {
+        let new = NewSchedule {
             id: new_job_id(),
             spec: self.step.into_spec(Later::Schedule)?,
             on_success: callback("on_success", self.on_success)?,

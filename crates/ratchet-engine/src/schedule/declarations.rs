@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::recurring::NewRecurring;
+use ratchet_core::schedule::NewSchedule;
 use ratchet_core::store::Declared;
 use ratchet_core::{ErrorKind, NodeId, Store, StoreError};
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// The schedules that the code of this node declares.
 pub(crate) struct Declarations {
     store: Arc<dyn Store>,
-    own: Vec<NewRecurring>,
+    own: Vec<NewSchedule>,
     /// The incarnation for which they were declared last.
     node: NodeId,
     /// When to look once more whether they are there.
@@ -25,7 +25,7 @@ impl Declarations {
     /// Makes sure that they are there, as the code says.
     pub(crate) async fn declare(
         store: Arc<dyn Store>,
-        own: Vec<NewRecurring>,
+        own: Vec<NewSchedule>,
         node: NodeId,
     ) -> Result<Self, StoreError> {
         let declarations = Self { store, own, node, again: None };
@@ -55,13 +55,13 @@ impl Declarations {
 
     async fn declare_again(&self) -> Result<(), StoreError> {
         let ids: Vec<_> = self.own.iter().map(|new| new.id).collect();
-        let found = self.store.find_recurring(&ids).await?;
+        let found = self.store.find_schedules(&ids).await?;
         let is_ours =
-            |new: &&NewRecurring| found.iter().find(|one| one.id == new.id).is_none_or(|one| one.is_as_declared(new));
+            |new: &&NewSchedule| found.iter().find(|one| one.id == new.id).is_none_or(|one| one.is_as_declared(new));
         self.declare_all(self.own.iter().filter(is_ours).cloned().collect()).await
     }
 
-    async fn declare_all(&self, mut all: Vec<NewRecurring>) -> Result<(), StoreError> {
+    async fn declare_all(&self, mut all: Vec<NewSchedule>) -> Result<(), StoreError> {
         const TRIES: u32 = 5;
         if all.is_empty() {
             return Ok(());
@@ -72,7 +72,7 @@ impl Declarations {
         }
         let mut tries = 1;
         let declared = loop {
-            match self.store.declare_recurring(&all).await {
+            match self.store.declare_schedules(&all).await {
                 // Another node declares the same at this moment.
                 Err(error) if *error.kind() == ErrorKind::Transient && tries < TRIES => {
                     tokio::time::sleep(Duration::from_millis(20) * tries).await;

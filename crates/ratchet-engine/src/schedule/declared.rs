@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use ratchet_core::id::declared_id;
-use ratchet_core::recurring::NewRecurring;
+use ratchet_core::schedule::NewSchedule;
 use ratchet_core::schedule::{DstPolicy, Every, MisfirePolicy, OverlapPolicy, Schedule};
 use ratchet_core::{InvalidInput, JobSpec, Timestamp};
 
@@ -69,7 +69,7 @@ impl Scheduled {
     }
 
     /// The schedule to declare, checked.
-    pub(crate) fn into_recurring(self, now: Timestamp) -> Result<NewRecurring, InvalidInput> {
+    pub(crate) fn into_new_schedule(self, now: Timestamp) -> Result<NewSchedule, InvalidInput> {
         let spec = self.spec?;
         let named =
             |e: InvalidInput| InvalidInput::new(format!("schedule of {}: {}", spec.kind, e.field()), e.problem());
@@ -80,7 +80,7 @@ impl Scheduled {
         };
         let misfire: MisfirePolicy = self.misfire.map(str::parse).transpose().map_err(named)?.unwrap_or_default();
         let overlap: OverlapPolicy = self.overlap.map(str::parse).transpose().map_err(named)?.unwrap_or_default();
-        let new = NewRecurring {
+        let new = NewSchedule {
             id: declared_id(spec.kind.as_str()),
             spec: spec.clone(),
             on_success: None,

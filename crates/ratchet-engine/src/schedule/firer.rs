@@ -10,8 +10,8 @@ use tracing::Instrument as _;
 use super::declarations::Declarations;
 use super::retire::Retirement;
 use crate::client::Client;
+use crate::heartbeat::Standing;
 use crate::lease::{self, Lease};
-use crate::pulse::Standing;
 use crate::stats::Loop;
 use crate::upkeep::Upkeep;
 
@@ -80,13 +80,13 @@ impl Firer {
 
     async fn fire(&self, node: NodeId) -> Result<(), StoreError> {
         for round in 0..ROUNDS_MAX {
-            let (now, due) = self.store.due_recurring(TOGETHER).await?;
+            let (now, due) = self.store.due_schedules(TOGETHER).await?;
             let firings: Vec<_> = due.iter().filter_map(|one| one.firing(now)).collect();
             if firings.is_empty() {
                 return Ok(());
             }
             let span = tracing::debug_span!("job.fire", schedules = firings.len());
-            let fired = self.store.fire_recurring(&firings).instrument(span).await?;
+            let fired = self.store.fire_schedules(&firings).instrument(span).await?;
             let of_id: HashMap<JobId, _> = due.iter().map(|one| (one.id, one)).collect();
             let mut jobs = 0;
             for (firing, fired) in firings.iter().zip(fired) {

@@ -1,4 +1,4 @@
-use ratchet_core::recurring::RecurringRecord;
+use ratchet_core::schedule::ScheduleRecord;
 use ratchet_core::store::Submitted;
 use ratchet_core::{ErrorKind, JobId, StoreError, Timestamp};
 
@@ -25,10 +25,10 @@ impl ScheduleHandle {
     /// The schedule as it stands.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if it was cancelled.
-    pub async fn record(&self) -> Result<RecurringRecord, StoreError> {
+    /// [`NotFound`](ErrorKind::NotFound) if it was canceled.
+    pub async fn record(&self) -> Result<ScheduleRecord, StoreError> {
         self.client.find_schedule(self.id).await?.ok_or_else(|| {
-            let problem = "there is no such schedule; it was cancelled or retired";
+            let problem = "there is no such schedule; it was canceled or retired";
             StoreError::new(ErrorKind::NotFound, format!("reading schedule {}", self.id), problem)
         })
     }
@@ -52,10 +52,10 @@ impl ScheduleHandle {
     /// Fires it now, beside its own times and whatever else of it runs: overlaps are for its own fires.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if it was cancelled.
+    /// [`NotFound`](ErrorKind::NotFound) if it was canceled.
     pub async fn run_now<T>(&self) -> Result<JobHandle<T>, StoreError> {
         let id = self.client.run_schedule_now(self.id).await?.ok_or_else(|| {
-            let problem = "there is no such schedule; it was cancelled or retired";
+            let problem = "there is no such schedule; it was canceled or retired";
             StoreError::new(ErrorKind::NotFound, format!("firing schedule {}", self.id), problem)
         })?;
         Ok(JobHandle::new(self.client.clone(), Submitted::Created(id)))

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::node::NodeRecord;
-use ratchet_core::recurring::{ArchiveReason, RecurringFilter, RecurringRecord};
+use ratchet_core::schedule::{ArchiveReason, ScheduleFilter, ScheduleRecord};
 use ratchet_core::{JobId, NodeId, Store, StoreError};
 use tokio::time::Instant;
 
@@ -44,14 +44,14 @@ impl Retirement {
         let unwanted = self.unwanted().await?;
         let since = |id: &JobId| self.unwanted.get(id).copied().unwrap_or(now);
         self.unwanted = unwanted.iter().map(|one| (one.id, since(&one.id))).collect();
-        let over = |one: &&RecurringRecord| now - self.unwanted[&one.id] >= RETIRE_AFTER;
+        let over = |one: &&ScheduleRecord| now - self.unwanted[&one.id] >= RETIRE_AFTER;
         let over: Vec<_> = unwanted.iter().filter(over).collect();
         if over.is_empty() || !self.lease.hold(node).await? {
             return Ok(());
         }
         for one in over {
             // A node that comes back at this moment has declared it just now, and then it stays.
-            if self.store.cancel_recurring(one.id, ArchiveReason::Retired, Some(RETIRE_AFTER)).await? {
+            if self.store.cancel_schedule(one.id, ArchiveReason::Retired, Some(RETIRE_AFTER)).await? {
                 tracing::info!(schedule = %one.id, job.kind = %one.spec.kind, "no live node declares this schedule any more: retired");
                 self.client.publish_schedule(one, JobEventKind::ScheduleRetired);
             }
@@ -60,12 +60,12 @@ impl Retirement {
     }
 
     /// Declared schedules that no live node declares.
-    async fn unwanted(&self) -> Result<Vec<RecurringRecord>, StoreError> {
-        let filter = RecurringFilter { declared: Some(true), ..RecurringFilter::default() };
+    async fn unwanted(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
+        let filter = ScheduleFilter { declared: Some(true), ..ScheduleFilter::default() };
         let mut declared = Vec::new();
         let mut after = None;
         loop {
-            let page = self.store.list_recurring(&filter, after, TOGETHER).await?;
+            let page = self.store.list_schedules(&filter, after, TOGETHER).await?;
             declared.extend(page.items);
             after = page.next;
             if after.is_none() {
@@ -95,7 +95,7 @@ fn declared_by(node: &NodeRecord) -> Vec<JobId> {
 #[cfg(test)]
 mod tests {
     use ratchet_core::node::NodeRegistration;
-    use ratchet_core::store::{ClusterStore as _, RecurringStore as _};
+    use ratchet_core::store::{ClusterStore as _, ScheduleStore as _};
     use ratchet_core::{JsonText, ManualClock, MemoryStore, NodeName, Timestamp};
     use serde::{Deserialize, Serialize};
 
@@ -124,8 +124,8 @@ mod tests {
         async fn new() -> Self {
             let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
             let store = MemoryStore::new(clock.clone());
-            let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_recurring(Timestamp::UNIX_EPOCH).unwrap();
-            store.declare_recurring(std::slice::from_ref(&new)).await.unwrap();
+            let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_new_schedule(Timestamp::UNIX_EPOCH).unwrap();
+            store.declare_schedules(std::slice::from_ref(&new)).await.unwrap();
             let client = Client::new(store.clone());
             let shared = client.store().clone();
             let lease = Lease { store: shared.clone(), name: lease::SCHEDULES, ttl: Duration::from_secs(10) };
@@ -150,7 +150,7 @@ mod tests {
                 tokio::time::advance(Duration::from_mins(1)).await;
                 self.retirement.look(observer).await.unwrap();
             }
-            !self.store.find_recurring(&[self.schedule]).await.unwrap().is_empty()
+            !self.store.find_schedules(&[self.schedule]).await.unwrap().is_empty()
         }
     }
 
@@ -179,8 +179,8 @@ mod tests {
     async fn a_schedule_that_was_declared_a_moment_ago_stays() {
         let mut cluster = Cluster::new().await;
         assert!(cluster.stays(10).await);
-        let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_recurring(Timestamp::UNIX_EPOCH).unwrap();
-        cluster.store.declare_recurring(&[new]).await.unwrap();
+        let new = Scheduled::cron(&Nightly, "0 0 2 * * ?").into_new_schedule(Timestamp::UNIX_EPOCH).unwrap();
+        cluster.store.declare_schedules(&[new]).await.unwrap();
         assert!(cluster.stays(5).await, "as a node does that was not registered at the last look");
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use ratchet_core::page::{JobCursor, Page};
-use ratchet_core::recurring::{ArchiveReason, Firing, RecurringFilter, RecurringRecord};
+use ratchet_core::schedule::{ArchiveReason, Firing, ScheduleFilter, ScheduleRecord};
 use ratchet_core::{Due, ErrorKind, JobId, NewJob, StoreError};
 use tokio::sync::Notify;
 
@@ -22,8 +22,8 @@ impl Client {
     }
 
     /// A schedule as it stands; `None` if there is none of this id.
-    pub async fn find_schedule(&self, id: JobId) -> Result<Option<RecurringRecord>, StoreError> {
-        Ok(self.store().find_recurring(&[id]).await?.pop().filter(|schedule| self.reads_schedule(schedule)))
+    pub async fn find_schedule(&self, id: JobId) -> Result<Option<ScheduleRecord>, StoreError> {
+        Ok(self.store().find_schedules(&[id]).await?.pop().filter(|schedule| self.reads_schedule(schedule)))
     }
 
     /// A handle to a schedule that was created earlier, perhaps by another process.
@@ -35,18 +35,18 @@ impl Client {
     /// one.
     pub async fn schedules(
         &self,
-        filter: &RecurringFilter,
+        filter: &ScheduleFilter,
         after: Option<JobCursor>,
         limit: usize,
-    ) -> Result<Page<RecurringRecord>, StoreError> {
+    ) -> Result<Page<ScheduleRecord>, StoreError> {
         match self.scope() {
-            Scope::Everything => return self.store().list_recurring(filter, after, limit).await,
+            Scope::Everything => return self.store().list_schedules(filter, after, limit).await,
             Scope::Nothing => return Ok(no_page()),
             Scope::Of(_) => {}
         }
         let mut filling = Filling::new(after, limit);
         while filling.goes_on() {
-            let portion = self.store().list_recurring(filter, filling.after(), limit).await?;
+            let portion = self.store().list_schedules(filter, filling.after(), limit).await?;
             filling.add(portion, |schedule| schedule.id, |schedule| self.reads_schedule(schedule));
         }
         Ok(filling.page())
@@ -57,7 +57,7 @@ impl Client {
         if !self.may_schedule(Action::Pause, id).await? {
             return Ok(false);
         }
-        let paused = self.store().pause_recurring(id).await?;
+        let paused = self.store().pause_schedule(id).await?;
         if paused
             && self.bus().is_heard()
             && let Some(record) = self.find_schedule(id).await?
@@ -73,7 +73,7 @@ impl Client {
         let Some(record) = self.find_schedule(id).await? else { return Ok(false) };
         self.demand(Action::Resume, &Target::schedule(&record))?;
         let now = self.store().database_time().await?;
-        let resumed = self.store().resume_recurring(id, record.schedule.next_after(now)).await?;
+        let resumed = self.store().resume_schedule(id, record.schedule.next_after(now)).await?;
         if resumed {
             self.publish_schedule(&record, JobEventKind::ScheduleResumed);
         }
@@ -103,9 +103,9 @@ impl Client {
             return Ok(false);
         }
         let record = if self.bus().is_heard() { self.find_schedule(id).await? } else { None };
-        let canceled = self.store().cancel_recurring(id, ArchiveReason::Canceled, None).await?;
+        let canceled = self.store().cancel_schedule(id, ArchiveReason::Canceled, None).await?;
         if let Some(record) = record.filter(|_| canceled) {
-            self.publish_schedule(&record, JobEventKind::ScheduleCancelled);
+            self.publish_schedule(&record, JobEventKind::ScheduleCanceled);
         }
         Ok(canceled)
     }
@@ -114,11 +114,11 @@ impl Client {
     ///
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) if the filter is empty, which is more likely a slip than meant.
-    pub async fn cancel_schedules(&self, filter: &RecurringFilter) -> Result<usize, StoreError> {
-        if *filter == RecurringFilter::default() {
+    pub async fn cancel_schedules(&self, filter: &ScheduleFilter) -> Result<usize, StoreError> {
+        if *filter == ScheduleFilter::default() {
             let problem =
                 "the filter is empty, so this would cancel every schedule; give a tag, a business key or declared";
-            return Err(StoreError::new(ErrorKind::Invalid, "cancelling schedules", problem));
+            return Err(StoreError::new(ErrorKind::Invalid, "canceling schedules", problem));
         }
         let mut canceled = 0;
         let mut after = None;
@@ -140,12 +140,12 @@ impl Client {
     }
 
     /// Tells of a schedule.
-    pub(crate) fn publish_schedule(&self, schedule: &RecurringRecord, what: JobEventKind) {
+    pub(crate) fn publish_schedule(&self, schedule: &ScheduleRecord, what: JobEventKind) {
         self.bus().publish_schedule(schedule, self.node(), what);
     }
 
     /// Tells what firing a schedule came to.
-    pub(crate) fn publish_fired(&self, schedule: &RecurringRecord, jobs: u64, skipped: u64) {
+    pub(crate) fn publish_fired(&self, schedule: &ScheduleRecord, jobs: u64, skipped: u64) {
         if jobs > 0 {
             self.publish_schedule(schedule, JobEventKind::ScheduleFired { jobs });
         }

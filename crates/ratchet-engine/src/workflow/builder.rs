@@ -7,11 +7,11 @@ use ratchet_core::{IdempotencyKey, InvalidInput, NewJob, StartState, StepName, S
 
 use super::branch::{IntoBranch, When};
 use super::handle::WorkflowHandle;
-use super::plan::{Place, Plan};
+use super::plan::{Plan, StepIndex};
 use super::steer::names;
 use crate::client::Client;
 use crate::enqueue::{SubmitError, Waking};
-use crate::refused::Sort;
+use crate::refused::SubmittedKind;
 use crate::signal::awaiting;
 use crate::step::{IntoStep, Step};
 
@@ -83,7 +83,7 @@ impl WorkflowBuilder {
         self.push(from, to, When::data(Condition::Failure))
     }
 
-    /// `to` follows whatever comes of `from`, unless it is cancelled.
+    /// `to` follows whatever comes of `from`, unless it is canceled.
     pub fn edge_always(self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.push(from, to, When::data(Condition::Finished))
     }
@@ -132,13 +132,13 @@ impl WorkflowBuilder {
         client.submitted(waking);
         client.tell_awaiting(awaiting).await;
         if let Some(Submitted::Existing(earlier)) = outcome.first() {
-            client.check_sort(outcome[0], Sort::Workflow).await?;
+            client.check_submitted_kind(outcome[0], SubmittedKind::Workflow).await?;
             return existing(client, *earlier).await;
         }
         Ok(created(client, names, &outcome))
     }
 
-    fn into_unit(self) -> Result<(SubmitUnit, BTreeMap<String, Place>), InvalidInput> {
+    fn into_unit(self) -> Result<(SubmitUnit, BTreeMap<String, StepIndex>), InvalidInput> {
         let Self { client, steps, edges, joins, exclusive, idempotency_key } = self;
         if steps.is_empty() {
             return Err(InvalidInput::new("workflow", "has no steps; add one with .step(name, job)"));
@@ -181,7 +181,7 @@ impl WorkflowBuilder {
         for name in &exclusive {
             place("exclusive", name)?;
         }
-        let mut alone: BTreeSet<Place> = places.values().copied().filter(|_| places.len() > 1).collect();
+        let mut alone: BTreeSet<StepIndex> = places.values().copied().filter(|_| places.len() > 1).collect();
         for (from, to, when) in edges {
             let field = format!("edge {from:?} -> {to:?}");
             let (parent, child) = (place(&field, &from)?, place(&field, &to)?);
@@ -213,7 +213,7 @@ fn check_count(steps: usize, questions: usize) -> Result<(), InvalidInput> {
 }
 
 /// The handle to a workflow that was just written.
-fn created(client: Client, names: BTreeMap<String, Place>, outcome: &[Submitted]) -> WorkflowHandle {
+fn created(client: Client, names: BTreeMap<String, StepIndex>, outcome: &[Submitted]) -> WorkflowHandle {
     let steps = names.into_iter().map(|(name, place)| (name, outcome[place].id())).collect();
     WorkflowHandle::new(client, outcome[0].id(), steps, false)
 }

@@ -51,7 +51,7 @@ pub trait ResultCondition: Send + Sync + 'static {
     /// Whether the branch is to be taken.
     ///
     /// # Errors
-    /// It is tried again like any job; after the last try the branch, and what follows it, is cancelled, and this step is in
+    /// It is tried again like any job; after the last try the branch, and what follows it, is canceled, and this step is in
     /// the dead letter queue with the error.
     fn holds(input: &Self::Input) -> Result<bool, Failure>;
 }

@@ -1,7 +1,7 @@
 //! Jobs that follow each other: chains, branches, and workflows of any shape.
 //!
 //! Everything here ends in one [`SubmitUnit`](ratchet_core::store::SubmitUnit): all steps are stored at submit, and what is
-//! released or cancelled is decided by the store with each step's end.
+//! released or canceled is decided by the store with each step's end.
 
 mod branch;
 mod builder;

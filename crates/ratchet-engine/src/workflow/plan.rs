@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ratchet_core::flow::{Condition, Edge};
 use ratchet_core::store::SubmitUnit;
-use ratchet_core::{Flow, InvalidInput, JobId, JobSpec, JobType, NewJob};
+use ratchet_core::{InvalidInput, JobFlags, JobId, JobSpec, JobType, NewJob};
 
 use super::branch::When;
 use super::condition::{Answers, Conditional};
@@ -18,14 +18,14 @@ pub(crate) struct Plan {
 }
 
 /// A job's place in the plan.
-pub(crate) type Place = usize;
+pub(crate) type StepIndex = usize;
 
 #[derive(Debug)]
 struct Link {
     /// Where it was defined among the links.
     at: usize,
-    parent: Place,
-    child: Place,
+    parent: StepIndex,
+    child: StepIndex,
     when: When,
     exclusive: bool,
 }
@@ -35,12 +35,12 @@ impl Plan {
         Self { jobs, links: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, job: NewJob) -> Place {
+    pub(crate) fn add(&mut self, job: NewJob) -> StepIndex {
         self.jobs.push(job);
         self.jobs.len() - 1
     }
 
-    pub(crate) fn link(&mut self, parent: Place, child: Place, when: When, exclusive: bool) {
+    pub(crate) fn link(&mut self, parent: StepIndex, child: StepIndex, when: When, exclusive: bool) {
         self.links.push(Link { at: self.links.len(), parent, child, when, exclusive });
     }
 
@@ -122,7 +122,7 @@ impl Plan {
     ) -> Result<Asked, InvalidInput> {
         let (parent, child) = (&self.jobs[link.parent], &self.jobs[link.child]);
         // One edge that holds is enough for a join of any: there the answer has to stand alone, and bring the result along.
-        let alone = child.flow.has(Flow::JOIN_ANY);
+        let alone = child.flow.has(JobFlags::JOIN_ANY);
         let answers = if alone { Answers::WithResult } else { Answers::Plainly };
         let spec = JobSpec { priority: child.spec.priority, ..condition.spec(answers)? };
         let (parent, child) = (parent.id, child.id);
@@ -163,12 +163,12 @@ impl Plan {
         }
     }
 
-    pub(crate) fn join_any(&mut self, place: Place) {
+    pub(crate) fn join_any(&mut self, place: StepIndex) {
         let flow = &mut self.jobs[place].flow;
-        *flow = flow.with(Flow::JOIN_ANY);
+        *flow = flow.with(JobFlags::JOIN_ANY);
     }
 
-    fn name(&self, place: Place) -> String {
+    fn name(&self, place: StepIndex) -> String {
         let job = &self.jobs[place];
         job.step.as_ref().map_or_else(|| format!("{:?}", job.spec.kind.as_str()), |step| format!("{:?}", step.as_str()))
     }
@@ -187,7 +187,7 @@ struct InTurn<'a> {
 /// brings them back. A link that follows a failure needs no question, and meets none of the others. Only one that follows
 /// either end has to be asked on either, and then all of them are.
 fn in_turn<'a>(links: &'a [Link], stepped: &BTreeSet<usize>) -> Vec<InTurn<'a>> {
-    let mut of_parent: BTreeMap<Place, Vec<&Link>> = BTreeMap::new();
+    let mut of_parent: BTreeMap<StepIndex, Vec<&Link>> = BTreeMap::new();
     for link in links.iter().filter(|link| link.exclusive) {
         of_parent.entry(link.parent).or_default().push(link);
     }

@@ -2,12 +2,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ratchet_core::flow::{Edge, Workflow, WorkflowStep};
 use ratchet_core::page::{JobCursor, Page};
-use ratchet_core::{Flow, JobId, JobType, StoreError};
+use ratchet_core::{JobFlags, JobId, JobType, StoreError};
 
 use super::{WorkflowBuilder, WorkflowHandle};
 use crate::authorizer::{Action, Scope};
 use crate::caller::{Filling, no_page};
-use crate::client::{Client, cancelled};
+use crate::client::{Client, canceled_event};
 
 /// Workflows.
 impl Client {
@@ -73,8 +73,8 @@ impl Client {
             if let Some(done) = self.store().cancel(step.id).await? {
                 canceled += 1 + done.followed.len();
                 gone.extend(done.followed.iter().map(|followed| followed.id));
-                let is_batch = done.job.flow.has(Flow::BATCH);
-                self.after(Some(done), cancelled);
+                let is_batch = done.job.flow.has(JobFlags::BATCH);
+                self.after(Some(done), canceled_event);
                 if is_batch {
                     self.cancel_children(step.id).await?;
                 }

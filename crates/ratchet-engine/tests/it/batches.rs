@@ -226,7 +226,7 @@ async fn a_stream_under_the_key_of_a_batch_that_is_open_does_not_pass_for_done()
 }
 
 #[tokio::test]
-async fn what_is_no_batch_is_not_cancelled_as_one() {
+async fn what_is_no_batch_is_not_canceled_as_one() {
     let (ratchet, _) = engine().await;
     let job = ratchet.enqueue(good()).delay(Duration::from_mins(1)).submit().await.unwrap();
     for id in [job.id(), ratchet_engine::new_job_id()] {
@@ -281,12 +281,12 @@ async fn progress_is_told_by_jobs_once_for_each_threshold() {
 }
 
 #[tokio::test]
-async fn a_cancelled_batch_takes_its_children_and_what_runs_along() {
+async fn a_canceled_batch_takes_its_children_and_what_runs_along() {
     let stage = Stage::default();
     let ratchet = quick(&stage).job::<Report>().store(memory()).start().await.unwrap();
     let batch = ratchet
         .batch()
-        .children((0..3).map(|_| Play::UntilCancelled))
+        .children((0..3).map(|_| Play::UntilCanceled))
         .child(good().with(|step| step.delay(Duration::from_mins(1))))
         .then_on_batch_success(Report)
         .submit()

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ratchet_core::explain::{Beyond, Reason};
+use ratchet_core::explain::{Reason, WithheldScope};
 use ratchet_core::insight::Depth;
 use ratchet_core::page::JobFilter;
-use ratchet_core::recurring::RecurringFilter;
+use ratchet_core::schedule::ScheduleFilter;
 use ratchet_core::{
     CountBy, Counted, DeadLetterFilter, ErrorKind, InvalidInput, JobId, JobState, Kind, MemoryStore, Principal,
     QueueName, ServiceName, StoreError,
@@ -137,7 +137,7 @@ async fn what_a_caller_may_not_read_looks_as_if_it_were_not_there() {
         let things = bobs_things(&application).await;
         let all = async || {
             let jobs = application.list(&JobFilter::default(), None, 100).await.unwrap();
-            (jobs, application.schedules(&RecurringFilter::default(), None, 100).await.unwrap())
+            (jobs, application.schedules(&ScheduleFilter::default(), None, 100).await.unwrap())
         };
         let before = all().await;
         let missing = answer(question, &alice, new_job_id()).await;
@@ -216,7 +216,7 @@ async fn what_a_caller_may_read_but_not_change_is_denied_by_name() {
     assert_denied(alice.reset_breaker(&service).await, Action::Resume);
     assert_denied(alice.retry_all(&DeadLetterFilter::default(), 10).await, Action::Retry);
     assert_denied(alice.archive(JobState::Succeeded, later()).await, Action::Archive);
-    assert_denied(alice.purge_dead_letters(later()).await, Action::Archive);
+    assert_denied(alice.archive_dead_letters(later()).await, Action::Archive);
     assert_denied(alice.purge_archive(later()).await, Action::Purge);
     assert_denied(alice.purge_job_logs(later()).await, Action::Purge);
     let denied = [
@@ -229,7 +229,7 @@ async fn what_a_caller_may_read_but_not_change_is_denied_by_name() {
         assert_eq!((denied.action(), denied.principal().as_str()), (Action::Create, "alice"));
     }
     assert_eq!(application.list(&JobFilter::default(), None, 100).await.unwrap(), before, "and nothing has changed");
-    assert_eq!(application.schedules(&RecurringFilter::default(), None, 10).await.unwrap().items.len(), 1);
+    assert_eq!(application.schedules(&ScheduleFilter::default(), None, 10).await.unwrap().items.len(), 1);
     assert!(!application.queues().await.unwrap().iter().any(|queue| queue.paused));
     assert_eq!(application.breakers().await.unwrap(), []);
     assert!(application.cancel(job).await.unwrap(), "the application itself is not restricted");
@@ -285,7 +285,7 @@ async fn an_explanation_tells_a_caller_nothing_of_others() {
     assert_eq!(reasons(&application).await, [told.as_slice(), &[behind]].concat());
     let root = application.as_principal("root").unwrap();
     assert_eq!(reasons(&root).await, reasons(&application).await, "who may read the lists is told all");
-    let blurred = [Beyond::Nodes, Beyond::Queue].map(|beyond| Reason::Withheld { beyond });
+    let blurred = [WithheldScope::Nodes, WithheldScope::Queue].map(|beyond| Reason::Withheld { beyond });
     assert_eq!(reasons(&alice).await, blurred);
 }
 
@@ -322,14 +322,14 @@ async fn lists_show_a_caller_his_own_on_full_pages() {
     let workflows = alice.workflows(None, 3).await.unwrap();
     assert_eq!(workflows.items.len(), 3);
     assert_eq!(alice.workflows(workflows.next, 10).await.unwrap().items.len(), 1);
-    let schedules = alice.schedules(&RecurringFilter::default(), None, 3).await.unwrap();
+    let schedules = alice.schedules(&ScheduleFilter::default(), None, 3).await.unwrap();
     assert!(schedules.items.iter().all(|schedule| own(&schedule.spec.principal)));
     assert_eq!(schedules.items.len(), 3);
-    assert_eq!(alice.schedules(&RecurringFilter::default(), schedules.next, 10).await.unwrap().items.len(), 1);
-    let by_hand = RecurringFilter { declared: Some(false), ..RecurringFilter::default() };
+    assert_eq!(alice.schedules(&ScheduleFilter::default(), schedules.next, 10).await.unwrap().items.len(), 1);
+    let by_hand = ScheduleFilter { declared: Some(false), ..ScheduleFilter::default() };
     assert_eq!(alice.cancel_schedules(&by_hand).await.unwrap(), 4, "she ends hers");
     assert_eq!(
-        application.schedules(&RecurringFilter::default(), None, 10).await.unwrap().items.len(),
+        application.schedules(&ScheduleFilter::default(), None, 10).await.unwrap().items.len(),
         4,
         "and not his"
     );
@@ -467,7 +467,7 @@ async fn an_authorizer_that_panics_or_says_so_shows_nothing() {
         assert!(alice.list(&JobFilter::default(), None, 10).await.unwrap().items.is_empty());
         assert!(alice.batches(None, 10).await.unwrap().items.is_empty());
         assert!(alice.workflows(None, 10).await.unwrap().items.is_empty());
-        assert!(alice.schedules(&RecurringFilter::default(), None, 10).await.unwrap().items.is_empty());
+        assert!(alice.schedules(&ScheduleFilter::default(), None, 10).await.unwrap().items.is_empty());
         assert!(alice.dead_letters(&JobFilter::default(), None, 10).await.unwrap().items.is_empty());
         assert_eq!(alice.retry_all(&DeadLetterFilter::default(), 10).await.unwrap().count, 0);
         assert_eq!(alice.count_by_state().await.unwrap().len(), 0);

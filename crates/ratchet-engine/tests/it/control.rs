@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::support::{Play, engine, event, eventually, started};
 
 #[tokio::test]
-async fn a_cancelled_pending_job_never_starts() {
+async fn a_canceled_pending_job_never_starts() {
     let (ratchet, stage) = engine().await;
     let handle = ratchet.enqueue(Play::Return("x".into())).delay(Duration::from_mins(1)).submit().await.unwrap();
     assert!(ratchet.cancel(handle.id()).await.unwrap());
-    assert!(!ratchet.cancel(handle.id()).await.unwrap(), "what has ended cannot be cancelled");
+    assert!(!ratchet.cancel(handle.id()).await.unwrap(), "what has ended cannot be canceled");
     assert!(matches!(handle.result().await, Err(ResultError::Canceled { .. })));
     assert_eq!(stage.runs(handle.id()), 0);
 }
@@ -18,14 +18,14 @@ async fn a_cancelled_pending_job_never_starts() {
 async fn a_running_handler_is_told_and_its_result_is_discarded() {
     let (ratchet, stage) = engine().await;
     let mut events = ratchet.events();
-    let hears = ratchet.enqueue(Play::UntilCancelled).submit().await.unwrap();
+    let hears = ratchet.enqueue(Play::UntilCanceled).submit().await.unwrap();
     started(&mut events, hears.id()).await;
     let deaf = ratchet.enqueue(Play::Hang).submit().await.unwrap();
     started(&mut events, deaf.id()).await;
     for id in [hears.id(), deaf.id()] {
         assert!(ratchet.cancel(id).await.unwrap());
-        let cancelled = event(&mut events, |e| e.job_id == id).await;
-        let JobEventKind::Cancelled { previous, duration } = cancelled.what else { panic!("{cancelled:?}") };
+        let canceled = event(&mut events, |e| e.job_id == id).await;
+        let JobEventKind::Canceled { previous, duration } = canceled.what else { panic!("{canceled:?}") };
         assert_eq!(previous, JobState::Running);
         assert!(duration.is_some());
     }
@@ -115,7 +115,7 @@ async fn a_replacement_takes_the_place_and_the_key_of_the_old_job() {
     let old = ratchet.enqueue(Play::Hang).business_key("slot").delay(Duration::from_mins(1)).submit().await.unwrap();
     let new = ratchet.enqueue(Play::Return("new".into())).business_key("slot").replace(old.id()).await.unwrap();
     assert_eq!(new.result().await.unwrap(), "new");
-    let Err(ResultError::Canceled { superseded_by, .. }) = old.result().await else { panic!("it was cancelled") };
+    let Err(ResultError::Canceled { superseded_by, .. }) = old.result().await else { panic!("it was canceled") };
     assert_eq!(superseded_by, Some(new.id()));
     assert_eq!(stage.runs(old.id()), 0);
     let refused = ratchet.enqueue(Play::Hang).replace(new.id()).await.unwrap_err();
@@ -147,5 +147,5 @@ async fn a_job_that_is_replaced_takes_what_followed_it_along_and_it_is_told() {
     let next = ratchet.dependants(old.id()).await.unwrap()[0].child;
     ratchet.enqueue(Play::Return("instead".into())).replace(old.id()).await.unwrap();
     let told = event(&mut events, |e| e.job_id == next).await;
-    assert_eq!(told.what, JobEventKind::CancelledBy { because: old.id() });
+    assert_eq!(told.what, JobEventKind::CanceledBy { because: old.id() });
 }

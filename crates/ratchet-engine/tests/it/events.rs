@@ -42,7 +42,7 @@ async fn events_tell_a_job_s_story_in_order() {
 }
 
 #[tokio::test]
-async fn the_dead_letter_says_why_and_the_text_is_sanitised_everywhere() {
+async fn the_dead_letter_says_why_and_the_text_is_sanitized_everywhere() {
     let (ratchet, _) = engine().await;
     let mut events = ratchet.events();
     let leak = "Connection failed: jdbc:mysql://admin:s3cret@db.internal:3306/prod";

@@ -104,7 +104,7 @@ async fn timeouts_cancellation_and_panics_reach_handlers_elsewhere() {
     let Err(ResultError::Failed { error, .. }) = hangs.result().await else { panic!("it hangs") };
     assert!(error.contains("longer than its timeout"), "{error}");
     eventually("the drop of what hangs", async || stage.dropped() == 1).await;
-    let hears = ratchet.enqueue(Play::UntilCancelled).submit().await.unwrap();
+    let hears = ratchet.enqueue(Play::UntilCanceled).submit().await.unwrap();
     started(&mut events, hears.id()).await;
     assert!(ratchet.cancel(hears.id()).await.unwrap());
     let deaf = ratchet.enqueue(Play::Hang).submit().await.unwrap();

@@ -53,7 +53,7 @@ async fn outcomes_outlive_an_outage_and_keep_their_slots() {
 }
 
 #[tokio::test]
-async fn a_lost_commit_reply_is_recognised_as_our_own_write() {
+async fn a_lost_commit_reply_is_recognized_as_our_own_write() {
     let (store, stage) = faulty();
     let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
     let mut events = ratchet.events();
@@ -107,7 +107,7 @@ async fn results_outlive_a_database_that_refuses_everything_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_lost_while_settling_apart_is_recognised_as_our_own_write() {
+async fn a_reply_that_is_lost_while_settling_apart_is_recognized_as_our_own_write() {
     let (store, stage) = faulty();
     let ratchet = quick(&stage).store(store.clone()).queue("default", 2).start().await.unwrap();
     store.poison("unstorable");
@@ -134,7 +134,7 @@ async fn a_node_that_cannot_beat_cancels_its_work_and_goes_on_when_it_can() {
     let (store, stage) = faulty();
     let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
     let mut events = ratchet.events();
-    let handle = ratchet.enqueue(Play::UntilCancelled).submit().await.unwrap();
+    let handle = ratchet.enqueue(Play::UntilCanceled).submit().await.unwrap();
     started(&mut events, handle.id()).await;
     store.break_heart(true);
     event(&mut events, |e| matches!(e.what, JobEventKind::Deferred { .. })).await;
@@ -169,7 +169,7 @@ async fn a_node_that_was_declared_dead_finishes_nothing_and_goes_on_as_another()
     let fence = orphans.jobs[0].fence;
     assert_eq!(fence.node, before);
     let rescue = Settlement::of(fence, Change::Rescue { crash_count: 1 });
-    assert_eq!(inner.turn(&[rescue], None).await.unwrap().settled, [Settled::Applied]);
+    assert_eq!(inner.settle_and_claim(&[rescue], None).await.unwrap().settled, [Settled::Applied]);
     stage.open_gate();
     eventually("the conflict", async || ratchet.stats().conflicts == 1).await;
     store.break_heart(false);
@@ -193,7 +193,7 @@ async fn jobs_of_a_dead_node_are_rescued_and_run_one_at_a_time() {
     let pool = Pool { queue: QueueName::default(), kinds: [Kind::new("play").unwrap()].into(), free: 8 };
     let request =
         ClaimRequest { node: dead.id, pools: vec![pool], limit: 8, probation: false, boost: claim::Boost::OFF };
-    assert_eq!(inner.turn(&[], Some(&request)).await.unwrap().claimed.len(), 8);
+    assert_eq!(inner.settle_and_claim(&[], Some(&request)).await.unwrap().claimed.len(), 8);
     let ratchet = quick(&stage).store(store).start().await.unwrap();
     for handle in &handles {
         ratchet.handle::<String>(handle.id()).result().await.unwrap();
@@ -336,7 +336,7 @@ async fn results_are_written_also_when_a_reconcile_takes_longer_than_the_time_be
     store.slow.reconcile = Duration::from_millis(100);
     let ratchet = quick(&stage).store(store.clone()).start().await.unwrap();
     let mut events = ratchet.events();
-    let [gate, other] = [Play::Gate, Play::UntilCancelled].map(|play| ratchet.enqueue(play));
+    let [gate, other] = [Play::Gate, Play::UntilCanceled].map(|play| ratchet.enqueue(play));
     let (gate, other) = (gate.submit().await.unwrap(), other.submit().await.unwrap());
     started(&mut events, gate.id()).await;
     started(&mut events, other.id()).await;
@@ -348,7 +348,7 @@ async fn results_are_written_also_when_a_reconcile_takes_longer_than_the_time_be
 }
 
 #[tokio::test]
-async fn results_are_written_while_jobs_are_cancelled_one_after_another() {
+async fn results_are_written_while_jobs_are_canceled_one_after_another() {
     const JOBS: usize = 50;
     let (mut store, stage) = faulty();
     store.slow.reconcile = Duration::from_millis(50);
@@ -359,7 +359,7 @@ async fn results_are_written_while_jobs_are_cancelled_one_after_another() {
     eventually("all run", async || stage.total_runs() == JOBS + 1).await;
     // A cancel during each reconcile: so the next one is wanted as soon as it ends.
     let (client, mut asked) = ((*ratchet).clone(), store.reconciles.subscribe());
-    let cancelling = tokio::spawn(async move {
+    let canceling = tokio::spawn(async move {
         for job in jobs {
             asked.changed().await.unwrap();
             assert!(client.cancel(job.id()).await.unwrap());
@@ -368,8 +368,8 @@ async fn results_are_written_while_jobs_are_cancelled_one_after_another() {
     store.reconciles.subscribe().wait_for(|count| *count >= 3).await.unwrap();
     stage.open_gate();
     assert_eq!(gate.result().await.unwrap(), "opened");
-    assert!(!cancelling.is_finished(), "it is not written only when nobody cancels any more");
-    cancelling.abort();
+    assert!(!canceling.is_finished(), "it is not written only when nobody cancels any more");
+    canceling.abort();
 }
 
 #[tokio::test]
@@ -378,7 +378,7 @@ async fn a_reconcile_that_fails_is_tried_again_after_longer_and_longer_waits() {
     store.failures.of(&["reconcile"]);
     let node = quick(&stage).store(store.clone()).reconcile(Duration::from_millis(10));
     let ratchet = node.start().await.unwrap();
-    ratchet.enqueue(Play::UntilCancelled).submit().await.unwrap();
+    ratchet.enqueue(Play::UntilCanceled).submit().await.unwrap();
     let mut asked = store.reconciles.subscribe();
     asked.wait_for(|count| *count >= 1).await.unwrap();
     let begun = Instant::now();

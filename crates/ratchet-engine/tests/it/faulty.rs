@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use ratchet_core::node::{NodeRegistration, NodeVitals};
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::store::{
-    ArchiveRequest, Archived, Call, CanceledChildren, Progress, PulseStore, Running, StoreDecorator, SubmitOutcome,
+    ArchiveRequest, Archived, Call, CanceledChildren, HeartbeatStore, Progress, Running, StoreDecorator, SubmitOutcome,
     SubmitUnit, Submitted, Turn,
 };
 use ratchet_core::{
@@ -50,7 +50,7 @@ pub(crate) struct Faulty {
     pub(crate) failures: Failures,
     /// How many times a reconcile was asked for.
     pub(crate) reconciles: Arc<tokio::sync::watch::Sender<usize>>,
-    /// A batch whose children cannot be cancelled.
+    /// A batch whose children cannot be canceled.
     pub(crate) broken_batch: Arc<Mutex<Option<JobId>>>,
     /// What the store offers to carry hints.
     pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
@@ -197,7 +197,11 @@ impl StoreDecorator for Faulty {
         self.inner().submit(units).await
     }
 
-    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+    async fn settle_and_claim(
+        &self,
+        settlements: &[Settlement],
+        claim: Option<&ClaimRequest>,
+    ) -> Result<Turn, StoreError> {
         let fault = (self.plan.lock().unwrap())(settlements, claim);
         if fault == Some(Fault::Down) {
             // Not even one that is down answers at once.
@@ -209,7 +213,7 @@ impl StoreDecorator for Faulty {
         if poisoned || fault == Some(Fault::Refused) {
             return Err(StoreError::new(ErrorKind::Invalid, "testing", "the test refuses this settlement"));
         }
-        let turn = self.inner().turn(settlements, claim).await?;
+        let turn = self.inner().settle_and_claim(settlements, claim).await?;
         let lost = fault == Some(Fault::LostReply)
             || (!turn.claimed.is_empty() && self.lose_a_claim.swap(false, Ordering::SeqCst));
         if lost { Err(down()) } else { Ok(turn) }
@@ -263,9 +267,9 @@ impl StoreDecorator for Faulty {
         if left.is_ok() { self.inner().breaker_orders().await } else { Err(down()) }
     }
 
-    async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
-        let inner = self.inner().open_pulse().await?;
-        Ok(Box::new(FaultyPulse {
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
+        let inner = self.inner().open_heartbeat().await?;
+        Ok(Box::new(FaultyHeartbeat {
             inner,
             dead: self.dead_heart.clone(),
             slow: self.slow.clone(),
@@ -283,8 +287,8 @@ impl StoreDecorator for Faulty {
     }
 }
 
-struct FaultyPulse {
-    inner: Box<dyn PulseStore>,
+struct FaultyHeartbeat {
+    inner: Box<dyn HeartbeatStore>,
     dead: Arc<Mutex<bool>>,
     slow: Slow,
     panics: Panics,
@@ -301,7 +305,7 @@ pub(crate) struct Slow {
 }
 
 #[async_trait]
-impl PulseStore for FaultyPulse {
+impl HeartbeatStore for FaultyHeartbeat {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
         tokio::time::sleep(self.slow.beat).await;
         self.slow.beats.fetch_add(1, Ordering::SeqCst);

@@ -66,16 +66,16 @@ async fn a_loop_is_overdue_by_its_own_interval_and_only_if_it_runs() {
     };
     let keeps = |node: RatchetBuilder| node.retention(Retention::keep_everything());
     let seldom = |node: RatchetBuilder| {
-        let node = node.gauges(Duration::from_hours(1)).care(Duration::from_hours(12));
+        let node = node.gauges(Duration::from_hours(1)).retention_interval(Duration::from_hours(12));
         node.rescue_scan(Duration::from_hours(24))
     };
     tokio::join!(
         check("not yet", |node| node, mins(4), &[]),
-        check("those that look every minute or so", |node| node, mins(10), &["care", "gauges"]),
+        check("those that look every minute or so", |node| node, mins(10), &["retention", "gauges"]),
         check("who keeps everything takes no care", keeps, mins(10), &["gauges"]),
         check("those that look seldom", seldom, hours(1), &[]),
         check("those that look seldom, and did not", seldom, hours(3), &["gauges"]),
-        check("all that look seldom, and did not", seldom, hours(49), &["rescue", "batches", "care", "gauges"]),
+        check("all that look seldom, and did not", seldom, hours(49), &["rescue", "batches", "retention", "gauges"]),
     );
 }
 
@@ -84,5 +84,5 @@ async fn care_that_has_much_to_do_is_not_overdue() {
     let (store, stage) = (Faulty::new(memory()), Stage::default());
     store.archives.store(1, Ordering::SeqCst);
     let ratchet = quick(&stage).store(store).start().await.unwrap();
-    eventually("a portion of a round that goes on", async || ratchet.health().last_success.care.is_some()).await;
+    eventually("a portion of a round that goes on", async || ratchet.health().last_success.retention.is_some()).await;
 }

@@ -8,7 +8,7 @@ use ratchet_conformance::coordinator::Bus;
 use ratchet_core::coordinator::{CoordinatorStats, ListenGuard, Listener};
 use ratchet_core::prepare::PrepareSubmit;
 use ratchet_core::schedule::OverlapPolicy;
-use ratchet_core::store::RecurringStore as _;
+use ratchet_core::store::ScheduleStore as _;
 use ratchet_core::{
     Backoff, ClusterCoordinator, Hint, ManualClock, MemoryStore, NodeId, Priority, QueueName, Timestamp,
 };
@@ -258,12 +258,12 @@ async fn jobs_that_a_client_releases_are_told_to_other_nodes() {
     let queued = client.schedule(play()).every(Duration::from_secs(1)).overlap(OverlapPolicy::Queue);
     queued.create().await.unwrap();
     clock.advance(Duration::from_secs(2));
-    let (now, due) = store.due_recurring(1).await.unwrap();
+    let (now, due) = store.due_schedules(1).await.unwrap();
     let firing = due[0].firing(now).unwrap();
-    store.fire_recurring(std::slice::from_ref(&firing)).await.unwrap();
+    store.fire_schedules(std::slice::from_ref(&firing)).await.unwrap();
     // One that was announced a moment ago is over.
     tokio::time::sleep(Duration::from_millis(50)).await;
     recorder.take();
     assert!(client.cancel(firing.jobs[0].id).await.unwrap());
-    told("the job that waited for the one that was cancelled").await;
+    told("the job that waited for the one that was canceled").await;
 }

@@ -308,7 +308,8 @@ async fn jobs_that_log_nothing_cost_no_call() {
 #[tokio::test]
 async fn a_node_deletes_lines_that_were_kept_long_enough() {
     let retention = Retention { logs: Some(Duration::from_secs(1)), ..Retention::keep_everything() };
-    let ratchet = builder(&memory()).retention(retention).care(Duration::from_millis(10)).start().await.unwrap();
+    let ratchet =
+        builder(&memory()).retention(retention).retention_interval(Duration::from_millis(10)).start().await.unwrap();
     let mut events = ratchet.bulk_events();
     let handle = ratchet.enqueue(Scribe::of(3)).submit().await.unwrap();
     handle.result().await.unwrap();

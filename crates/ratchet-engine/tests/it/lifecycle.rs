@@ -188,7 +188,7 @@ async fn a_drain_lets_jobs_finish_and_hands_back_what_does_not() {
     let mut events = ratchet.events();
     let deaf = ratchet.enqueue(Play::Hang).submit().await.unwrap();
     started(&mut events, deaf.id()).await;
-    let hears = ratchet.enqueue(Play::UntilCancelled).submit().await.unwrap();
+    let hears = ratchet.enqueue(Play::UntilCanceled).submit().await.unwrap();
     started(&mut events, hears.id()).await;
     let finishes = ratchet.enqueue(Play::Gate).submit().await.unwrap();
     started(&mut events, finishes.id()).await;

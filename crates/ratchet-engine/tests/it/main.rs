@@ -6,7 +6,7 @@ mod breaker_orders;
 mod breakers;
 mod callbacks;
 mod callers;
-mod care;
+mod retention;
 mod codecs;
 mod control;
 mod events;

@@ -62,7 +62,7 @@ async fn every_end_of_an_attempt_has_its_figures() {
         ratchet.enqueue(play).submit().await.unwrap().wait().await.unwrap();
     }
     let mut events = ratchet.events();
-    let late = ratchet.enqueue(Play::UntilCancelled).submit().await.unwrap();
+    let late = ratchet.enqueue(Play::UntilCanceled).submit().await.unwrap();
     event(&mut events, |e| matches!(e.what, JobEventKind::Started { .. })).await;
     ratchet.cancel(late.id()).await.unwrap();
     late.wait().await.unwrap();
@@ -77,7 +77,7 @@ async fn every_end_of_an_attempt_has_its_figures() {
         ("ratchet.jobs.retrying{kind=play}", 1),
         ("ratchet.jobs.dead_lettered{kind=play,reason=do_not_retry}", 1),
         ("ratchet.jobs.deferred{kind=play,reason=snoozed}", 1),
-        ("ratchet.jobs.cancelled{kind=play}", 1),
+        ("ratchet.jobs.canceled{kind=play}", 1),
         ("ratchet.jobs.duration{kind=play,outcome=SUCCEEDED}", 3),
         ("ratchet.jobs.duration{kind=play,outcome=FAILED}", 2),
         ("ratchet.jobs.wait{kind=play,queue=default}", 6),
@@ -129,7 +129,7 @@ async fn a_loop_that_stands_still_shows() {
     for name in ["heartbeat", "rescue", "signals", "breakers"] {
         eventually("those that go on", async || age(name).is_some_and(|age| age < 60.0)).await;
     }
-    assert_eq!(age("care"), None, "this node keeps everything");
+    assert_eq!(age("retention"), None, "this node keeps everything");
     node.shutdown().await;
 }
 

@@ -39,7 +39,7 @@ async fn jobs_with_a_resource_wait_for_each_other_and_no_others_do() {
 }
 
 #[tokio::test]
-async fn a_cancelled_handler_keeps_its_permit_until_it_has_ended() {
+async fn a_canceled_handler_keeps_its_permit_until_it_has_ended() {
     let stage = Stage::default();
     // Long enough to be seen.
     let ratchet = node(&stage, memory()).cancel_grace(Duration::from_millis(400)).start().await.unwrap();
@@ -47,10 +47,10 @@ async fn a_cancelled_handler_keeps_its_permit_until_it_has_ended() {
     let deaf = ratchet.enqueue(Play::Hang).resource("printer").submit().await.unwrap();
     started(&mut events, deaf.id()).await;
     let next = ratchet.enqueue(Play::Return("next".into())).resource("printer").submit().await.unwrap();
-    let cancelled = Instant::now();
+    let canceled = Instant::now();
     assert!(ratchet.cancel(deaf.id()).await.unwrap());
     next.result().await.unwrap();
-    assert!(cancelled.elapsed() >= Duration::from_millis(390), "{:?}", cancelled.elapsed());
+    assert!(canceled.elapsed() >= Duration::from_millis(390), "{:?}", canceled.elapsed());
     assert_eq!((stage.most_together(), stage.dropped()), (1, 1));
 }
 
@@ -71,7 +71,7 @@ async fn a_thread_that_outlives_its_timeout_keeps_its_permit() {
 }
 
 #[tokio::test]
-async fn the_permit_of_a_claim_whose_reply_was_lost_ends_though_its_job_was_cancelled() {
+async fn the_permit_of_a_claim_whose_reply_was_lost_ends_though_its_job_was_canceled() {
     let (stage, store) = (Stage::default(), memory());
     let ratchet = node(&stage, store.clone()).start().await.unwrap();
     let job = ratchet.enqueue(Play::Return("x".into())).queue("lost").resource("printer").submit().await.unwrap();
@@ -79,7 +79,7 @@ async fn the_permit_of_a_claim_whose_reply_was_lost_ends_though_its_job_was_canc
     let node = store.nodes().await.unwrap()[0].id;
     let pool = Pool { queue: QueueName::new("lost").unwrap(), kinds: [Kind::new(Play::KIND).unwrap()].into(), free: 1 };
     let request = ClaimRequest { node, pools: vec![pool], limit: 1, probation: false, boost: Boost::default() };
-    assert_eq!(store.turn(&[], Some(&request)).await.unwrap().claimed.len(), 1);
+    assert_eq!(store.settle_and_claim(&[], Some(&request)).await.unwrap().claimed.len(), 1);
     assert!(store.cancel(job.id()).await.unwrap().is_some());
     eventually("the permit's end", async || in_use(&ratchet).await == 0).await;
 }

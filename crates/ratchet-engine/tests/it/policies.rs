@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, future::BoxFuture, stream};
 use ratchet_core::batch::ProgressEvery;
 use ratchet_core::prepare::PrepareSubmit as _;
-use ratchet_core::recurring::RecurringFilter;
+use ratchet_core::schedule::ScheduleFilter;
 use ratchet_core::{ErrorKind, JobSpec, JobState, MemoryStore};
 use ratchet_engine::{
     AllowList, AllowRule, Client, Failure, FeedCause, FeedError, IntoStep, Job, JobContext, JobExt as _, JobPolicy,
@@ -108,7 +108,7 @@ async fn what_a_policy_refuses_is_refused_however_it_is_submitted_and_nothing_is
             *before.entry(JobState::Pending).or_default() += 1;
         }
         assert_eq!(client.count_by_state().await.unwrap(), before, "{at}: {field}");
-        assert_eq!(client.schedules(&RecurringFilter::default(), None, 10).await.unwrap().items.len(), 0);
+        assert_eq!(client.schedules(&ScheduleFilter::default(), None, 10).await.unwrap().items.len(), 0);
     }
     assert_eq!(live.status().await.unwrap(), JobState::Pending, "and what it was to replace is there");
 }
@@ -161,7 +161,7 @@ async fn a_node_whose_code_declares_a_schedule_that_its_policy_refuses_does_not_
     let StartError::Refused(refusal) = &refused else { panic!("{refused:?}") };
     assert_eq!(refusal.field(), "schedule of nightly: kind");
     let client = Client::new(store);
-    assert_eq!(client.schedules(&RecurringFilter::default(), None, 10).await.unwrap().items.len(), 0);
+    assert_eq!(client.schedules(&ScheduleFilter::default(), None, 10).await.unwrap().items.len(), 0);
 }
 
 #[tokio::test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use ratchet_core::id::declared_id;
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::page::JobFilter;
-use ratchet_core::recurring::{ArchiveReason, RecurringFilter};
 use ratchet_core::schedule::OverlapPolicy;
-use ratchet_core::store::{ClusterStore as _, RecurringStore as _};
+use ratchet_core::schedule::{ArchiveReason, ScheduleFilter};
+use ratchet_core::store::{ClusterStore as _, ScheduleStore as _};
 use ratchet_core::{ErrorKind, JobId, JobState, JobType, JsonText, MemoryStore, NodeName, Tag};
 use ratchet_engine::{
     Client, Failure, Job, JobContext, JobEventKind, JobExt, Ratchet, Scheduled, StartError, SubmitError, new_node_id,
@@ -60,7 +60,7 @@ fn node(store: MemoryStore) -> ratchet_engine::RatchetBuilder {
 }
 
 #[tokio::test]
-async fn a_schedule_fires_jobs_until_it_is_paused_or_cancelled() {
+async fn a_schedule_fires_jobs_until_it_is_paused_or_canceled() {
     let ratchet = quick(&Stage::default()).store(memory()).start().await.unwrap();
     let tagged = Play::Return("tock".into()).with(|step| step.tags(["clock"]));
     let clock = ratchet.schedule(tagged).every(Duration::from_secs(1)).create().await.unwrap();
@@ -78,7 +78,7 @@ async fn a_schedule_fires_jobs_until_it_is_paused_or_cancelled() {
     assert_eq!(clock.record().await.unwrap().fired, fired);
     assert!(clock.resume().await.unwrap());
     eventually("a further fire", async || clock.record().await.unwrap().fired > fired).await;
-    let by_tag = RecurringFilter { tag: Some(Tag::new("clock").unwrap()), ..RecurringFilter::default() };
+    let by_tag = ScheduleFilter { tag: Some(Tag::new("clock").unwrap()), ..ScheduleFilter::default() };
     assert_eq!(ratchet.cancel_schedules(&by_tag).await.unwrap(), 1);
     assert!(!clock.cancel().await.unwrap());
     assert!(clock.record().await.is_err() && clock.run_now::<String>().await.is_err());
@@ -116,7 +116,7 @@ async fn a_declared_schedule_is_one_for_all_nodes_and_fires_once_an_instant() {
     for _ in 0..3 {
         nodes.push(node(store.clone()).start().await.unwrap());
     }
-    let all = nodes[0].schedules(&RecurringFilter::default(), None, 10).await.unwrap().items;
+    let all = nodes[0].schedules(&ScheduleFilter::default(), None, 10).await.unwrap().items;
     assert_eq!(all.len(), 1, "three nodes declare one schedule");
     let id = all[0].id;
     eventually("three fires", async || children(&nodes[0], id).await.len() >= 3).await;
@@ -149,7 +149,7 @@ async fn a_node_that_goes_on_as_another_declares_its_schedules_again() {
         inner.nodes().await.unwrap().iter().all(|node| node.id != before || node.dead_at.is_some())
     })
     .await;
-    assert!(inner.cancel_recurring(id, ArchiveReason::Retired, None).await.unwrap());
+    assert!(inner.cancel_schedule(id, ArchiveReason::Retired, None).await.unwrap());
     store.break_heart(false);
     eventually("the new incarnation", async || ratchet.node_id() != before).await;
     eventually("the schedule", async || ratchet.find_schedule(id).await.unwrap().is_some()).await;
@@ -171,17 +171,17 @@ async fn what_happens_to_a_schedule_is_told() {
     assert!(clock.pause().await.unwrap() && clock.resume().await.unwrap() && clock.cancel().await.unwrap());
     told(JobEventKind::SchedulePaused).await;
     told(JobEventKind::ScheduleResumed).await;
-    told(JobEventKind::ScheduleCancelled).await;
+    told(JobEventKind::ScheduleCanceled).await;
 }
 
 #[tokio::test]
-async fn every_schedule_is_not_cancelled_by_a_filter_that_says_nothing() {
+async fn every_schedule_is_not_canceled_by_a_filter_that_says_nothing() {
     let client = Client::new(memory());
     client.schedule(Play::Hang).every(Duration::from_secs(5)).create().await.unwrap();
-    let refused = client.cancel_schedules(&RecurringFilter::default()).await.unwrap_err();
+    let refused = client.cancel_schedules(&ScheduleFilter::default()).await.unwrap_err();
     assert_eq!(*refused.kind(), ErrorKind::Invalid);
     assert!(refused.to_string().contains("cancel every schedule"), "{refused}");
-    let created = RecurringFilter { declared: Some(false), ..RecurringFilter::default() };
+    let created = ScheduleFilter { declared: Some(false), ..ScheduleFilter::default() };
     assert_eq!(client.cancel_schedules(&created).await.unwrap(), 1);
 }
 

@@ -7,7 +7,8 @@ use futures_util::{StreamExt as _, stream};
 use ratchet_core::flow::{Join, WorkflowState};
 use ratchet_core::{JobState, JobType};
 use ratchet_engine::{
-    Client, Failure, IntoBranch as _, Job, JobContext, JobExt as _, Ratchet, Sort, SubmitError, conditions, result,
+    Client, Failure, IntoBranch as _, Job, JobContext, JobExt as _, Ratchet, SubmitError, SubmittedKind, conditions,
+    result,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -133,7 +134,7 @@ async fn a_step_may_be_called_as_the_question_before_another() {
 }
 
 #[tokio::test]
-async fn a_cancelled_workflow_takes_the_children_of_its_batch_along() {
+async fn a_canceled_workflow_takes_the_children_of_its_batch_along() {
     let ratchet = engine().await;
     let followed = ratchet.batch().child(later()).then_on_batch_success(Say(json!(1))).submit().await.unwrap();
     let alone = ratchet.batch().child(later()).submit().await.unwrap();
@@ -154,22 +155,26 @@ async fn a_key_of_another_sort_of_thing_is_refused_as_such() {
     let job = ratchet.enqueue(Say(json!(1))).idempotency_key("job").submit().await.unwrap().id();
     let flow = two().idempotency_key("flow").submit().await.unwrap().id();
     let batch = ratchet.batch().child(later()).idempotency_key("batch").submit().await.unwrap().id();
-    let check = |refused: SubmitError, made: ratchet_core::JobId, was: Sort, wanted: Sort| {
-        let SubmitError::OtherSort { id, is, asked_for, .. } = &refused else { panic!("{refused}") };
-        assert_eq!((*id, *is, *asked_for), (made, was, wanted), "{refused}");
+    let check = |refused: SubmitError, made: ratchet_core::JobId, was: SubmittedKind, wanted: SubmittedKind| {
+        let SubmitError::IdempotencyKeyReused { id, existing, expected, .. } = &refused else { panic!("{refused}") };
+        assert_eq!((*id, *existing, *expected), (made, was, wanted), "{refused}");
     };
-    for (key, made, was) in [("job", job, Sort::Job), ("flow", flow, Sort::Workflow), ("batch", batch, Sort::Batch)] {
-        if was != Sort::Job {
+    for (key, made, was) in [
+        ("job", job, SubmittedKind::Job),
+        ("flow", flow, SubmittedKind::Workflow),
+        ("batch", batch, SubmittedKind::Batch),
+    ] {
+        if was != SubmittedKind::Job {
             let refused = ratchet.enqueue(Say(json!(1))).idempotency_key(key).submit().await.unwrap_err();
-            check(refused, made, was, Sort::Job);
+            check(refused, made, was, SubmittedKind::Job);
         }
-        if was != Sort::Workflow {
-            check(two().idempotency_key(key).submit().await.unwrap_err(), made, was, Sort::Workflow);
+        if was != SubmittedKind::Workflow {
+            check(two().idempotency_key(key).submit().await.unwrap_err(), made, was, SubmittedKind::Workflow);
         }
-        if was != Sort::Batch {
+        if was != SubmittedKind::Batch {
             let refused = ratchet.batch().child(later()).idempotency_key(key).submit().await.unwrap_err();
-            check(refused, made, was, Sort::Batch);
-            check(ratchet.batch().idempotency_key(key).open().await.unwrap_err(), made, was, Sort::Batch);
+            check(refused, made, was, SubmittedKind::Batch);
+            check(ratchet.batch().idempotency_key(key).open().await.unwrap_err(), made, was, SubmittedKind::Batch);
         }
     }
 }

@@ -36,7 +36,7 @@ impl Job for Echo {
 
     async fn run(self, ctx: JobContext) -> Result<String, Failure> {
         let Prev(before): Prev<String> = ratchet_engine::FromPrev::from_prev(&ctx)?;
-        Ok(format!("{before}, {}", ctx.signal().map_or("unsignalled", |signal| signal.key.as_str())))
+        Ok(format!("{before}, {}", ctx.signal().map_or("unsignaled", |signal| signal.key.as_str())))
     }
 }
 

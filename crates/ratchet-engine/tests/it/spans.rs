@@ -143,7 +143,7 @@ async fn every_room_has_a_span() {
         ("trace_id", "4bf92f3577b34da6a3ce929d0e0e4736".to_owned()),
     ];
     assert_eq!(run, BTreeMap::from(expected));
-    for upkeep in ["rescue", "schedules", "signals", "batches", "care"] {
+    for upkeep in ["rescue", "schedules", "signals", "batches", "retention"] {
         let of_loop = |span: &Made| span.fields["upkeep"].trim_matches('"') == upkeep;
         eventually(upkeep, async || spans.with("node.upkeep", "node", &node).iter().any(of_loop)).await;
     }

@@ -85,7 +85,7 @@ pub(crate) enum Play {
     /// Waits for ever, deaf to cancellation.
     Hang,
     /// Waits until it is told to end.
-    UntilCancelled,
+    UntilCanceled,
     SnoozeOnce,
     Big(usize),
     Nul,
@@ -134,8 +134,8 @@ impl Play {
                 Ok("opened".to_owned())
             }
             Self::Hang => std::future::pending().await,
-            Self::UntilCancelled => {
-                ctx.cancelled().await;
+            Self::UntilCanceled => {
+                ctx.canceled().await;
                 Err(Failure::new("told to end"))
             }
             Self::SnoozeOnce if stage.runs(ctx.id()) == 1 => Err(Failure::snooze(Duration::from_millis(20))),

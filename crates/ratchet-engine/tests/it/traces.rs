@@ -170,5 +170,5 @@ async fn a_schedule_takes_no_trace_along() {
     assert!(refused.to_string().contains("trace_context"), "{refused}");
     let created = client.schedule(look("tick")).every(Duration::from_mins(1)).create();
     let id = CURRENT.scope(1, created).await.unwrap().id();
-    assert_eq!(client.store().find_recurring(&[id]).await.unwrap()[0].spec.trace, None);
+    assert_eq!(client.store().find_schedules(&[id]).await.unwrap()[0].spec.trace, None);
 }

@@ -11,7 +11,13 @@ use crate::support::{Play, Stage, event, eventually, memory, quick};
 
 async fn deleting(stage: &Stage, store: &MemoryStore) -> Ratchet {
     let retention = Retention { succeeded: Some(Duration::ZERO), ..Retention::keep_everything() };
-    quick(stage).store(store.clone()).retention(retention).care(Duration::from_millis(10)).start().await.unwrap()
+    quick(stage)
+        .store(store.clone())
+        .retention(retention)
+        .retention_interval(Duration::from_millis(10))
+        .start()
+        .await
+        .unwrap()
 }
 
 #[tokio::test]

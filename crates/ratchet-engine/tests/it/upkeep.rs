@@ -9,7 +9,7 @@ use ratchet_engine::{Client, JobExt as _, new_node_id};
 use crate::faulty::Faulty;
 use crate::support::{Play, Stage, eventually, memory, quick};
 
-const LEASES: [&str; 3] = ["recurring", "signals", "batches"];
+const LEASES: [&str; 3] = ["schedules", "signals", "batches"];
 
 #[tokio::test]
 async fn a_panic_ends_no_loop() {
@@ -45,7 +45,7 @@ async fn a_heartbeat_that_panics_is_one_that_is_missing() {
 }
 
 #[tokio::test]
-async fn a_batch_that_cannot_be_cancelled_does_not_keep_others_from_it() {
+async fn a_batch_that_cannot_be_canceled_does_not_keep_others_from_it() {
     let store = Faulty::new(memory());
     let client = Client::new(store.clone());
     let child = || Play::Hang.with(|step| step.delay(Duration::from_hours(1)));

@@ -115,8 +115,8 @@ async fn a_failed_step_cancels_the_rest_and_its_retry_goes_on_from_there() {
         .unwrap();
     let handle = ratchet.workflow_graph(first.id()).await.unwrap().unwrap();
     let [_, second, third] = handle.steps.iter().map(|step| step.id).collect::<Vec<_>>()[..] else { panic!() };
-    let told = event(&mut events, |e| matches!(e.what, JobEventKind::CancelledBy { .. })).await;
-    assert_eq!((told.job_id, &told.what), (third, &JobEventKind::CancelledBy { because: second }));
+    let told = event(&mut events, |e| matches!(e.what, JobEventKind::CanceledBy { .. })).await;
+    assert_eq!((told.job_id, &told.what), (third, &JobEventKind::CanceledBy { because: second }));
     // Its only attempt broke; the next life has none left either, but is not the first attempt any more.
     assert!(ratchet.retry(second).await.unwrap());
     event(&mut events, |e| e.job_id == third && e.what == JobEventKind::Revived).await;
@@ -180,7 +180,7 @@ async fn of_exclusive_branches_the_first_that_holds_is_taken_functions_and_data_
 }
 
 #[tokio::test]
-async fn a_condition_that_breaks_is_in_the_dead_letter_queue_and_its_branch_is_cancelled() {
+async fn a_condition_that_breaks_is_in_the_dead_letter_queue_and_its_branch_is_canceled() {
     let ratchet = engine().await;
     let first = ratchet.enqueue(Give(1)).when(Breaks, Tell(json!("never"))).submit().await.unwrap();
     let graph = ratchet.workflow_handle(first.id()).await.unwrap().unwrap().wait().await.unwrap();
@@ -338,7 +338,7 @@ async fn a_workflow_of_one_step_is_one() {
 }
 
 #[tokio::test]
-async fn a_cancelled_workflow_runs_nothing_more() {
+async fn a_canceled_workflow_runs_nothing_more() {
     let ratchet = engine().await;
     let handle = ratchet
         .workflow()

@@ -1,7 +1,7 @@
 //! Completing in a caller's transaction that does not see what was committed since it began.
 
 use ratchet_conformance::scene::Queueing;
-use ratchet_conformance::{Bench, Fixture};
+use ratchet_conformance::{Fixture, Harness};
 use ratchet_core::JobState;
 use ratchet_store_mysql::sqlx::{self, AssertSqlSafe};
 use ratchet_store_sql::calls;
@@ -14,7 +14,7 @@ fn a_completion_sees_who_has_begun_to_wait_for_it_since_its_transaction_began() 
         for isolation in ["REPEATABLE READ", "READ COMMITTED"] {
             let database = TestDatabase::fresh().await;
             let mut conn = database.connect().await;
-            let scene = Queueing::new(Bench::new(Fixture::new(database.store().await, database)).await).await;
+            let scene = Queueing::new(Harness::new(Fixture::new(database.store().await, database)).await).await;
             let begin = format!(
                 "SET TRANSACTION ISOLATION LEVEL {isolation}; START TRANSACTION; \
                  SELECT COUNT(*) FROM scheduler_workflow_condition"

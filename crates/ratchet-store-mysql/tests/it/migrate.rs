@@ -117,7 +117,7 @@ fn views_show_ids_and_keys_as_text() {
         job.business_key = Some(ratchet_core::BusinessKey::new("order 7 ").unwrap());
         store.submit(&[SubmitUnit::of(vec![job.clone()])]).await.unwrap();
         let node = super::register(&store).await;
-        let claimed = store.turn(&[], Some(&super::request(node, &["work"], 1))).await.unwrap().claimed;
+        let claimed = store.settle_and_claim(&[], Some(&super::request(node, &["work"], 1))).await.unwrap().claimed;
         let mut conn = database.connect().await;
         let seen = sqlx::raw_sql("SELECT job_id, business_key, picked_by, status FROM v_scheduler_job");
         let seen = seen.fetch_one(&mut conn).await.unwrap();
@@ -126,7 +126,7 @@ fn views_show_ids_and_keys_as_text() {
         assert_eq!(text(1), "order 7 ");
         assert_eq!(text(2), node.to_string());
         assert_eq!(text(3), "RUNNING");
-        store.turn(&[super::success(&claimed[0])], None).await.unwrap();
+        store.settle_and_claim(&[super::success(&claimed[0])], None).await.unwrap();
         for (view, column, expected) in [
             ("v_scheduler_job", "status", "SUCCEEDED".to_owned()),
             ("v_scheduler_job_execution", "job_id", job.id.to_string()),

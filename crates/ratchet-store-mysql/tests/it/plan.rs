@@ -71,11 +71,12 @@ async fn reads_at(backlog: usize) -> [i64; 4] {
 async fn turns(conn: &mut MySqlConnection, request: &ClaimRequest) -> (i64, i64) {
     sqlx::raw_sql("BEGIN").execute(&mut *conn).await.unwrap();
     let before = reads(conn).await;
-    let first = calls::turn(&mut ratchet_store_mysql::conn(conn), &[], Some(request)).await.unwrap();
+    let first = calls::settle_and_claim(&mut ratchet_store_mysql::conn(conn), &[], Some(request)).await.unwrap();
     assert_eq!(first.claimed.len(), 50);
     let between = reads(conn).await;
     let settlements: Vec<_> = first.claimed.iter().map(super::success).collect();
-    let second = calls::turn(&mut ratchet_store_mysql::conn(conn), &settlements, Some(request)).await.unwrap();
+    let second =
+        calls::settle_and_claim(&mut ratchet_store_mysql::conn(conn), &settlements, Some(request)).await.unwrap();
     assert_eq!((second.settled.len(), second.claimed.len()), (50, 50));
     let after = reads(conn).await;
     sqlx::raw_sql("ROLLBACK").execute(&mut *conn).await.unwrap();
@@ -113,7 +114,7 @@ async fn reads_at_deferred(count: usize) -> [i64; 3] {
     let mut conn = database.connect().await;
     sqlx::raw_sql("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").execute(&mut conn).await.unwrap();
     let before = reads(&mut conn).await;
-    let turn = calls::turn(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
+    let turn = calls::settle_and_claim(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
     assert!(turn.claimed.is_empty());
     let between = reads(&mut conn).await;
     calls::next_due(&mut ratchet_store_mysql::conn(&mut conn), &request).await.unwrap().expect("one is next");
@@ -122,7 +123,7 @@ async fn reads_at_deferred(count: usize) -> [i64; 3] {
                WHERE deferred ORDER BY job_id LIMIT 10";
     sqlx::raw_sql(due).execute(&mut conn).await.unwrap();
     let promoting = reads(&mut conn).await;
-    calls::turn(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
+    calls::settle_and_claim(&mut ratchet_store_mysql::conn(&mut conn), &[], Some(&request)).await.unwrap();
     [between - before, after - between, reads(&mut conn).await - promoting]
 }
 

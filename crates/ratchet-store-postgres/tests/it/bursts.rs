@@ -31,7 +31,7 @@ async fn submit(store: &PostgresStore, numbers: std::ops::Range<usize>) {
 /// Settles what was claimed, and claims.
 async fn turn(store: &PostgresStore, node: NodeId, claimed: &[Claim]) -> Vec<Claim> {
     let settlements: Vec<_> = claimed.iter().map(success).collect();
-    store.turn(&settlements, Some(&super::request(node, &["work"], TOGETHER))).await.unwrap().claimed
+    store.settle_and_claim(&settlements, Some(&super::request(node, &["work"], TOGETHER))).await.unwrap().claimed
 }
 
 /// The server keeps plans that it made when there was nothing.

@@ -1,7 +1,7 @@
 //! Completing in a caller's transaction that does not see what was committed since it began.
 
 use ratchet_conformance::scene::Queueing;
-use ratchet_conformance::{Bench, Fixture};
+use ratchet_conformance::{Fixture, Harness};
 use ratchet_core::store::{JobStore as _, SubmitUnit, TurnStore as _};
 use ratchet_core::{ErrorKind, JobState};
 use ratchet_store_postgres::PostgresStore;
@@ -27,7 +27,7 @@ fn a_store_sees_what_is_committed_whatever_its_database_is_set_to() {
             let store = PostgresStore::options(&database.url()).pooled(pooled).connect().await.unwrap();
             let node = super::register(&store).await;
             store.submit(&[SubmitUnit::of(vec![super::job(1 + u128::from(pooled))])]).await.unwrap();
-            let turn = store.turn(&[], Some(&super::request(node, &["work"], 1))).await.unwrap();
+            let turn = store.settle_and_claim(&[], Some(&super::request(node, &["work"], 1))).await.unwrap();
             assert_eq!(turn.claimed.len(), 1);
         }
         let mut conn = database.connect().await;
@@ -41,7 +41,7 @@ fn a_completion_that_cannot_see_who_waits_for_it_is_refused() {
     super::run(async {
         let database = TestDatabase::fresh().await;
         let mut conn = database.connect().await;
-        let scene = Queueing::new(Bench::new(Fixture::new(database.store().await, database)).await).await;
+        let scene = Queueing::new(Harness::new(Fixture::new(database.store().await, database)).await).await;
         let mut second = None;
         for (isolation, sees) in [("REPEATABLE READ", false), ("SERIALIZABLE", false), ("READ COMMITTED", true)] {
             let begin = format!("BEGIN ISOLATION LEVEL {isolation}; SELECT COUNT(*) FROM scheduler_workflow_condition");

@@ -42,7 +42,7 @@ fn claims_do_not_step_over_all_that_a_held_snapshot_keeps() {
         let before = entries_read(&mut watcher).await;
         let (mut taken, mut settlements) = (HashSet::new(), Vec::new());
         loop {
-            let turn = store.turn(&settlements, Some(&request)).await.unwrap();
+            let turn = store.settle_and_claim(&settlements, Some(&request)).await.unwrap();
             assert_eq!(turn.settled.len(), settlements.len());
             settlements = turn.claimed.iter().map(success).collect();
             assert!(turn.claimed.iter().all(|claim| taken.insert(claim.job.id)), "each job is taken once");

@@ -33,7 +33,7 @@ fn connections_that_the_server_ended_are_replaced_without_an_error() {
             match number % 4 {
                 0 => drop(store.database_time().await.unwrap()),
                 1 => drop(store.submit(&[SubmitUnit::of(vec![super::job(number)])]).await.unwrap()),
-                2 => drop(store.turn(&[], Some(&super::request(node, &["work"], 5))).await.unwrap()),
+                2 => drop(store.settle_and_claim(&[], Some(&super::request(node, &["work"], 5))).await.unwrap()),
                 _ => drop(store.acquire_lease("lease", node, std::time::Duration::from_secs(1)).await.unwrap()),
             }
         }
@@ -178,7 +178,7 @@ fn statements_that_were_prepared_before_a_change_of_the_schema_are_prepared_agai
         let node = super::register(&store).await;
         for number in 1..4 {
             store.submit(&[SubmitUnit::of(vec![super::job(number)])]).await.unwrap();
-            let turn = store.turn(&[], Some(&super::request(node, &["work"], 5))).await.unwrap();
+            let turn = store.settle_and_claim(&[], Some(&super::request(node, &["work"], 5))).await.unwrap();
             assert_eq!(turn.claimed.len(), 1, "in a transaction");
             store.queues().await.expect("without one");
             // What these statements return has another type from now on.

@@ -81,11 +81,12 @@ async fn blocks_at(backlog: usize, statistics: Statistics) -> [i64; 3] {
 async fn turns(conn: &mut PgConnection, request: &ClaimRequest) -> [i64; 3] {
     sqlx::raw_sql("BEGIN").execute(&mut *conn).await.unwrap();
     let before = blocks(conn).await;
-    let first = calls::turn(&mut ratchet_store_postgres::conn(conn), &[], Some(request)).await.unwrap();
+    let first = calls::settle_and_claim(&mut ratchet_store_postgres::conn(conn), &[], Some(request)).await.unwrap();
     assert_eq!(first.claimed.len(), 50);
     let between = blocks(conn).await;
     let settlements: Vec<_> = first.claimed.iter().map(super::success).collect();
-    let second = calls::turn(&mut ratchet_store_postgres::conn(conn), &settlements, Some(request)).await.unwrap();
+    let second =
+        calls::settle_and_claim(&mut ratchet_store_postgres::conn(conn), &settlements, Some(request)).await.unwrap();
     assert_eq!((second.settled.len(), second.claimed.len()), (50, 50));
     let after = blocks(conn).await;
     let lanes = calls::waiting_lanes(&mut ratchet_store_postgres::conn(conn)).await.unwrap();

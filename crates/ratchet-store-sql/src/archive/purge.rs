@@ -62,7 +62,7 @@ const PURGE_SCHEDULES: Stmt = Stmt::shared(
     "DELETE FROM scheduler_recurring_job_archive WHERE recurring_id /*any*/",
 );
 
-/// Deletes schedules that were cancelled or retired longer ago than `age`.
+/// Deletes schedules that were canceled or retired longer ago than `age`.
 pub(crate) async fn purge_schedules(conn: &mut dyn Conn, age: Duration, limit: usize) -> Result<u64, StoreError> {
     let rows = conn.rows(&OLD_SCHEDULES, vec![Value::micros(age), Value::count(limit)]).await?;
     let ids = rows.iter().map(|row| row.fields().job_id("recurring_id")).collect::<Result<Vec<_>, _>>()?;

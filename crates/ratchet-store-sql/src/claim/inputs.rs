@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ratchet_core::flow::EdgeState;
-use ratchet_core::{Claim, Flow, Input, JobId, JobState, JsonText, Kind, StepName, StoreError};
+use ratchet_core::{Claim, Input, JobFlags, JobId, JobState, JsonText, Kind, StepName, StoreError};
 
 use crate::waist::conn::Conn;
 use crate::waist::stmt::Stmt;
@@ -26,7 +26,7 @@ const READ_INPUTS: Stmt = Stmt::shared(
 /// Adds to claims what came of the jobs that they waited for; one read for all, and none if none waited.
 pub(crate) async fn add_inputs(conn: &mut dyn Conn, claims: &mut [Claim]) -> Result<(), StoreError> {
     let waited: Vec<JobId> =
-        claims.iter().filter(|claim| claim.job.flow.has(Flow::INPUTS)).map(|claim| claim.job.id).collect();
+        claims.iter().filter(|claim| claim.job.flow.has(JobFlags::INPUTS)).map(|claim| claim.job.id).collect();
     if waited.is_empty() {
         return Ok(());
     }

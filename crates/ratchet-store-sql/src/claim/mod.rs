@@ -22,7 +22,7 @@ use ratchet_core::{Claim, ClaimRequest, ErrorKind, Fence, JobId, JobRecord, Node
 use crate::claim::inputs::add_inputs;
 use crate::claim::lane::{BindLane, Lane};
 use crate::claim::lane_heads::keep_best;
-use crate::claim::scan_start::Sort;
+use crate::claim::scan_start::LaneClass;
 use crate::cluster::is_alive;
 use crate::job_row::{self, claimed_columns};
 use crate::signal::waits::add_signals;
@@ -54,11 +54,11 @@ pub(crate) async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result
         // Nothing to ask for, but a node that is dead is told so all the same.
         return if is_alive(conn, request.node).await? { Ok(Vec::new()) } else { Err(not_alive(request.node)) };
     }
-    let mut gate = look_at_best(conn, request, Sort::Ordinary, &mut wanted).await?;
+    let mut gate = look_at_best(conn, request, LaneClass::Ordinary, &mut wanted).await?;
     if gate.deferred_due {
         promote(conn, gate.now).await?;
         wanted = Lane::all(request, false);
-        gate = look_at_best(conn, request, Sort::Ordinary, &mut wanted).await?;
+        gate = look_at_best(conn, request, LaneClass::Ordinary, &mut wanted).await?;
     }
     let mut permits = Permits::default();
     let mut more = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result
         more.append(&mut permits::open_lanes(conn, request, true, &mut permits).await?);
     }
     if !more.is_empty() {
-        gate.now = look_at_best(conn, request, Sort::Special, &mut more).await?.now;
+        gate.now = look_at_best(conn, request, LaneClass::Special, &mut more).await?.now;
         wanted.append(&mut more);
     }
     let mut merge = LaneMerge::new(request, wanted, gate.now, permits);
@@ -81,7 +81,7 @@ pub(crate) async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result
             break;
         }
         let mut taken = take(conn, request.node, gate.now, &picked).await?;
-        conn.texts().marks().taken(taken.claims.len());
+        conn.texts().resume_points().taken(taken.claims.len());
         claimed.append(&mut taken.claims);
         if !taken.unreadable.is_empty() {
             conn.run_in(&PARK, &[Value::micros(PARK_FOR)], &taken.unreadable).await?;
@@ -157,7 +157,7 @@ impl Reach {
 }
 
 /// What a look at the queue says besides the jobs that it found.
-struct Gate {
+struct ClaimGate {
     now: Timestamp,
     deferred_due: bool,
     probation_waits: bool,
@@ -169,9 +169,9 @@ struct Gate {
 async fn look_at_best(
     conn: &mut dyn Conn,
     request: &ClaimRequest,
-    sort: Sort,
+    sort: LaneClass,
     lanes: &mut Vec<Lane<'_>>,
-) -> Result<Gate, StoreError> {
+) -> Result<ClaimGate, StoreError> {
     keep_best(conn, request, lanes).await?;
     look(conn, request, sort, lanes).await
 }
@@ -257,16 +257,16 @@ const LOOK: Stmt = Stmt::shared(
 async fn look(
     conn: &mut dyn Conn,
     request: &ClaimRequest,
-    sort: Sort,
+    sort: LaneClass,
     lanes: &mut [Lane<'_>],
-) -> Result<Gate, StoreError> {
+) -> Result<ClaimGate, StoreError> {
     if !conn.texts().dialect().scans_dead_entries() {
         return look_from(conn, request, Reach::Due, lanes, None).await;
     }
     let began = Instant::now();
-    if let Some(marks) = conn.texts().marks().begin(sort, lanes, began) {
+    if let Some(marks) = conn.texts().resume_points().begin(sort, lanes, began) {
         let gate = look_from(conn, request, Reach::Due, lanes, Some(&marks)).await?;
-        let marks = conn.texts().marks();
+        let marks = conn.texts().resume_points();
         marks.looked(sort, lanes, gate.now, (began, Instant::now()));
         let found: usize = lanes.iter().map(Lane::count).sum();
         if found >= request.limit || marks.will_do(sort) {
@@ -276,7 +276,7 @@ async fn look(
     }
     let began = Instant::now();
     let gate = look_from(conn, request, Reach::Due, lanes, None).await?;
-    conn.texts().marks().looked_at_all(sort, lanes, gate.now, (began, Instant::now()));
+    conn.texts().resume_points().looked_at_all(sort, lanes, gate.now, (began, Instant::now()));
     Ok(gate)
 }
 
@@ -287,7 +287,7 @@ async fn look_from(
     reach: Reach,
     lanes: &mut [Lane<'_>],
     marks: Option<&[Option<Timestamp>]>,
-) -> Result<Gate, StoreError> {
+) -> Result<ClaimGate, StoreError> {
     let few = lanes.len() <= LANES_FEW;
     let share = (4 * request.limit).div_ceil(lanes.len().max(1)).max(2);
     let limit_of = |lane: &Lane<'_>| {
@@ -320,7 +320,7 @@ async fn look_from(
             }
         })
         .await?;
-    let mut gate = Gate { now: Timestamp::MIN, deferred_due: false, probation_waits: false, limited_wait: false };
+    let mut gate = ClaimGate { now: Timestamp::MIN, deferred_due: false, probation_waits: false, limited_wait: false };
     let mut paused: Option<Vec<String>> = None;
     for row in &rows {
         let mut fields = row.fields();
@@ -352,9 +352,9 @@ async fn look_from(
 }
 
 /// What became of picked jobs.
-struct Taken {
+struct ClaimAttempt {
     claims: Vec<Claim>,
-    /// Taken, but this version cannot read them.
+    /// ClaimAttempt, but this version cannot read them.
     unreadable: Vec<JobId>,
     /// Another claimer was quicker.
     lost: Vec<JobId>,
@@ -362,7 +362,7 @@ struct Taken {
 
 /// Takes those of the picked jobs that nobody else takes at this moment, and that are still due: another node may have run
 /// one since the look, and put its next attempt off.
-async fn take(conn: &mut dyn Conn, node: NodeId, now: Timestamp, picked: &[JobId]) -> Result<Taken, StoreError> {
+async fn take(conn: &mut dyn Conn, node: NodeId, now: Timestamp, picked: &[JobId]) -> Result<ClaimAttempt, StoreError> {
     // Rows are written in the order of their keys, so that claimers who lock rows do not wait for each other in a circle.
     let mut sorted = picked.to_vec();
     sorted.sort_unstable();
@@ -384,7 +384,7 @@ async fn take(conn: &mut dyn Conn, node: NodeId, now: Timestamp, picked: &[JobId
     let taken: HashSet<JobId> =
         claims.iter().map(|claim| claim.fence.job_id).chain(unreadable.iter().copied()).collect();
     let lost = picked.iter().filter(|id| !taken.contains(id)).copied().collect();
-    Ok(Taken { claims, unreadable, lost })
+    Ok(ClaimAttempt { claims, unreadable, lost })
 }
 
 /// Takes jobs that nobody else can take, and reads them.

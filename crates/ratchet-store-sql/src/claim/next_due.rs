@@ -7,7 +7,7 @@ use ratchet_core::{ClaimRequest, StoreError, clock};
 
 use crate::claim::lane::Lane;
 use crate::claim::limited_lanes::{self, LimitedLane};
-use crate::claim::scan_start::Sort;
+use crate::claim::scan_start::LaneClass;
 use crate::claim::{Reach, look_from};
 use crate::waist::conn::Conn;
 use crate::waist::stmt::Stmt;
@@ -27,7 +27,8 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     let wait = if wanted.is_empty() { None } else { next_in(conn, request, &mut wanted).await? };
     // What may stand before a mark is found by a look from the start, which must not be later because of this.
     let has_marks = conn.texts().dialect().scans_dead_entries();
-    let all = has_marks.then(|| conn.texts().marks().looks_at_all_in(Sort::Ordinary, Instant::now())).flatten();
+    let all =
+        has_marks.then(|| conn.texts().resume_points().looks_at_all_in(LaneClass::Ordinary, Instant::now())).flatten();
     Ok(wait.into_iter().chain(all).min())
 }
 
@@ -38,7 +39,8 @@ async fn next_in(
     wanted: &mut [Lane<'_>],
 ) -> Result<Option<Duration>, StoreError> {
     let has_marks = conn.texts().dialect().scans_dead_entries();
-    let marks = has_marks.then(|| conn.texts().marks().begin(Sort::Ordinary, wanted, Instant::now())).flatten();
+    let marks =
+        has_marks.then(|| conn.texts().resume_points().begin(LaneClass::Ordinary, wanted, Instant::now())).flatten();
     let gate = look_from(conn, request, Reach::First, wanted, marks.as_deref()).await?;
     let first = wanted.iter().filter_map(Lane::first).map(|(due, _)| due);
     let mut next = first.chain(next_deferred(conn, request).await?).min();
@@ -99,10 +101,15 @@ mod tests {
     #[test]
     fn what_stands_before_a_mark_waits_no_longer_than_until_the_next_look_from_the_start() {
         let mut conn = Scale::new(Dialect::Postgres);
-        let (marks, now) = (conn.texts().marks(), Instant::now());
+        let (marks, now) = (conn.texts().resume_points(), Instant::now());
         marks.taken(1_000);
         for _ in 0..3 {
-            marks.looked_at_all(Sort::Ordinary, &[], Timestamp::UNIX_EPOCH, (now, now + Duration::from_millis(30)));
+            marks.looked_at_all(
+                LaneClass::Ordinary,
+                &[],
+                Timestamp::UNIX_EPOCH,
+                (now, now + Duration::from_millis(30)),
+            );
         }
         let node = NodeId(uuid::Uuid::nil());
         let request = ClaimRequest { node, pools: Vec::new(), limit: 1, probation: false, boost: Boost::default() };

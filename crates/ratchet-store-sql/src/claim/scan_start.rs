@@ -26,7 +26,7 @@ const APART_TIMES: u32 = 9;
 const APART_MAX: Duration = Duration::from_secs(5);
 /// How long marks are left alone when they were of no use: the lanes are many, or the database is slow.
 const USELESS_FOR: Duration = Duration::from_secs(1);
-/// Marks stay so far behind the present: transactions that store jobs take a moment to commit.
+/// ResumePoints stay so far behind the present: transactions that store jobs take a moment to commit.
 const BEHIND: Duration = Duration::from_millis(250);
 /// How many looks from the start are remembered. The quickest of them counts: what is in the way slows all of them.
 const REMEMBERED: usize = 3;
@@ -34,7 +34,7 @@ const REMEMBERED: usize = 3;
 /// Which lanes a look is about. Each sort has marks and times of its own: a look at the few lanes of the one tells nothing about
 /// those of the other.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sort {
+pub(crate) enum LaneClass {
     /// Those of jobs that need no permit and are not on probation.
     Ordinary,
     /// The others.
@@ -42,7 +42,7 @@ pub(crate) enum Sort {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct ResumePoints {
     ordinary: Mutex<Inner>,
     special: Mutex<Inner>,
 }
@@ -73,37 +73,37 @@ impl Inner {
     }
 }
 
-impl Marks {
-    fn lock(&self, sort: Sort) -> MutexGuard<'_, Inner> {
+impl ResumePoints {
+    fn lock(&self, sort: LaneClass) -> MutexGuard<'_, Inner> {
         let inner = match sort {
-            Sort::Ordinary => &self.ordinary,
-            Sort::Special => &self.special,
+            LaneClass::Ordinary => &self.ordinary,
+            LaneClass::Special => &self.special,
         };
         inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Jobs were taken.
     pub(crate) fn taken(&self, count: usize) {
-        for sort in [Sort::Ordinary, Sort::Special] {
+        for sort in [LaneClass::Ordinary, LaneClass::Special] {
             let mut inner = self.lock(sort);
             inner.taken = inner.taken.saturating_add(count as u64);
         }
     }
 
     /// Where a look at these lanes begins now; `None` if it begins at the start.
-    pub(crate) fn begin(&self, sort: Sort, lanes: &[Lane<'_>], now: Instant) -> Option<Vec<Option<Timestamp>>> {
+    pub(crate) fn begin(&self, sort: LaneClass, lanes: &[Lane<'_>], now: Instant) -> Option<Vec<Option<Timestamp>>> {
         let inner = self.lock(sort);
         inner.until.filter(|until| now < *until)?;
         Some(lanes.iter().map(|lane| inner.by_lane.get(&key(lane)).copied()).collect())
     }
 
     /// Whether a look from the marks that did not find enough is enough all the same.
-    pub(crate) fn will_do(&self, sort: Sort) -> bool {
+    pub(crate) fn will_do(&self, sort: LaneClass) -> bool {
         self.lock(sort).cost() > BEARABLE
     }
 
     /// How soon there is a look from the start again, if what stands before a mark is passed over until then.
-    pub(crate) fn looks_at_all_in(&self, sort: Sort, now: Instant) -> Option<Duration> {
+    pub(crate) fn looks_at_all_in(&self, sort: LaneClass, now: Instant) -> Option<Duration> {
         let inner = self.lock(sort);
         let until = inner.until.filter(|_| inner.cost() > BEARABLE)?;
         until.checked_duration_since(now).filter(|left| !left.is_zero())
@@ -112,7 +112,7 @@ impl Marks {
     /// A look from the start took so long, by the database's `present`.
     pub(crate) fn looked_at_all(
         &self,
-        sort: Sort,
+        sort: LaneClass,
         lanes: &[Lane<'_>],
         present: Timestamp,
         (began, ended): (Instant, Instant),
@@ -134,7 +134,7 @@ impl Marks {
     /// A look from the marks took so long.
     pub(crate) fn looked(
         &self,
-        sort: Sort,
+        sort: LaneClass,
         lanes: &[Lane<'_>],
         present: Timestamp,
         (began, ended): (Instant, Instant),
@@ -162,7 +162,7 @@ mod tests {
 
     use ratchet_core::{JobId, Priority};
 
-    use super::Sort::{Ordinary, Special};
+    use super::LaneClass::{Ordinary, Special};
     use super::*;
 
     fn at(second: i64) -> Timestamp {
@@ -182,9 +182,9 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Marks after so many jobs and three looks from the start that took so long each, and when the last of them ended.
-    fn after(taken: usize, looks: [u64; 3], lanes: &[Lane<'_>]) -> (Marks, Instant) {
-        let (marks, mut now) = (Marks::default(), Instant::now());
+    /// ResumePoints after so many jobs and three looks from the start that took so long each, and when the last of them ended.
+    fn after(taken: usize, looks: [u64; 3], lanes: &[Lane<'_>]) -> (ResumePoints, Instant) {
+        let (marks, mut now) = (ResumePoints::default(), Instant::now());
         marks.taken(taken);
         for look in looks {
             marks.looked_at_all(Ordinary, lanes, at(100), (now, now + ms(look)));

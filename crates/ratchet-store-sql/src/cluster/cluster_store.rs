@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ratchet_core::node::{NodeRecord, NodeRegistration};
-use ratchet_core::store::{ClusterStore, Orphans, Progress, PulseStore, Running};
+use ratchet_core::store::{ClusterStore, HeartbeatStore, Orphans, Progress, Running};
 use ratchet_core::{NodeId, StoreError, Timestamp};
 
 use crate::cluster;
@@ -29,7 +29,7 @@ impl<B: Backend> ClusterStore for SqlStore<B> {
         self.write(work!([], |conn| cluster::deregister(conn, node))).await
     }
 
-    async fn open_pulse(&self) -> Result<Box<dyn PulseStore>, StoreError> {
+    async fn open_heartbeat(&self) -> Result<Box<dyn HeartbeatStore>, StoreError> {
         self.backend().open_heartbeat().await
     }
 

@@ -79,7 +79,7 @@ pub(crate) async fn deregister(conn: &mut dyn Conn, node: NodeId) -> Result<(), 
 /// What is in the column `services`: beside those, how many slots are taken. Nodes of an older version pass over what they do not
 /// know, and leave out what they do not tell; so it needs no column of its own.
 #[derive(Serialize, Deserialize, Default)]
-struct Told<'a> {
+struct NodeReport<'a> {
     #[serde(flatten)]
     services: Cow<'a, NodeServices>,
     #[serde(default)]
@@ -95,7 +95,7 @@ const BEAT: Stmt = Stmt::shared(
 /// Says that the node lives; `false` if it is not registered or was declared dead.
 pub async fn beat(conn: &mut dyn Conn, node: NodeId, vitals: &NodeVitals) -> Result<bool, StoreError> {
     let NodeVitals { running, clock_skew_us, services, taken } = vitals;
-    let told = Told { services: Cow::Borrowed(services), taken: Cow::Borrowed(taken) };
+    let told = NodeReport { services: Cow::Borrowed(services), taken: Cow::Borrowed(taken) };
     let told = if services.is_empty() && taken.is_empty() { Value::Json(None) } else { job_row::json_of(&told)? };
     let values = vec![Value::count(*running), Value::Int(*clock_skew_us), told, node.into()];
     Ok(conn.run(&BEAT, values).await? == 1)
@@ -128,7 +128,7 @@ pub(crate) async fn nodes(conn: &mut dyn Conn) -> Result<Vec<NodeRecord>, StoreE
 
 fn vitals(fields: &mut Fields<'_>) -> Result<NodeVitals, StoreError> {
     let (running, clock_skew_us) = (fields.number("running")?, fields.opt_int("clock_skew_us")?);
-    let told: Told<'static> = fields.opt_parsed("services", serde_json::from_str)?.unwrap_or_default();
+    let told: NodeReport<'static> = fields.opt_parsed("services", serde_json::from_str)?.unwrap_or_default();
     let (services, taken) = (told.services.into_owned(), told.taken.into_owned());
     Ok(NodeVitals { running, clock_skew_us, services, taken })
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use ratchet_core::retention::EndedJob;
-use ratchet_core::{Flow, JobId, StoreError, Tag};
+use ratchet_core::{JobFlags, JobId, StoreError, Tag};
 
 use crate::waist::conn::Conn;
 use crate::waist::row::Row;
@@ -10,16 +10,16 @@ use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
-    LEAVE_TAGS,
-    LEAVE_PARENTS,
-    LEAVE_ATTEMPTS,
-    LEAVE_ALERTS,
-    LEAVE_WAITS,
-    LEAVE_BATCHES,
+    DELETE_TAGS,
+    DELETE_PARENTS,
+    DELETE_ATTEMPTS,
+    DELETE_ALERTS,
+    DELETE_WAITS,
+    DELETE_BATCHES,
     LEAVE,
     LOOSE_EDGES_FROM,
     LOOSE_EDGES_TO,
-    LEAVE_EDGES,
+    DELETE_EDGES,
     STILL_THERE,
 ];
 
@@ -51,7 +51,7 @@ impl EndedRow {
 
 /// Those that waited for a signal.
 pub(crate) fn awaited<'r>(go: impl Iterator<Item = &'r EndedRow>) -> Vec<JobId> {
-    let awaited = |job: &&EndedJob| job.flow.has(Flow::SIGNAL) || job.flow.has(Flow::SIGNALED);
+    let awaited = |job: &&EndedJob| job.flow.has(JobFlags::SIGNAL) || job.flow.has(JobFlags::SIGNALED);
     go.map(|row| &row.job).filter(awaited).map(|job| job.id).collect()
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn bind_tag((tag, id): &(&Tag, JobId), values: &mut Vec<Value>) {
 }
 
 // MariaDB finds no rows by an index through a list of pairs.
-const LEAVE_TAGS: Stmt = Stmt::shared(
+const DELETE_TAGS: Stmt = Stmt::shared(
     "taking the tags of jobs away",
     "DELETE FROM scheduler_job_tag WHERE (tag, job_id) IN (/*rows:text id*/)",
 )
@@ -74,22 +74,22 @@ const LEAVE_TAGS: Stmt = Stmt::shared(
      STRAIGHT_JOIN scheduler_job_tag t FORCE INDEX (PRIMARY) ON t.tag = v.tag AND t.job_id = v.job_id",
 );
 
-const LEAVE_PARENTS: Stmt = Stmt::only_mysql(
+const DELETE_PARENTS: Stmt = Stmt::only_mysql(
     "taking jobs from the children of others",
     "DELETE c FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS parent_id, CAST(? AS BINARY(16)) AS job_id/*end*/) v \
      STRAIGHT_JOIN scheduler_job_child c FORCE INDEX (PRIMARY) ON c.parent_id = v.parent_id AND c.job_id = v.job_id",
 );
 
-const LEAVE_ATTEMPTS: Stmt =
+const DELETE_ATTEMPTS: Stmt =
     Stmt::shared("taking the attempts of jobs away", "DELETE FROM scheduler_job_execution WHERE job_id /*any*/");
 
-const LEAVE_ALERTS: Stmt =
+const DELETE_ALERTS: Stmt =
     Stmt::shared("taking the alerts of jobs away", "DELETE FROM scheduler_dlq_alert WHERE job_id /*any*/");
 
-const LEAVE_WAITS: Stmt =
+const DELETE_WAITS: Stmt =
     Stmt::shared("taking the waits of jobs away", "DELETE FROM scheduler_signal_wait WHERE job_id /*any*/");
 
-const LEAVE_BATCHES: Stmt =
+const DELETE_BATCHES: Stmt =
     Stmt::shared("taking the rows of batches away", "DELETE FROM scheduler_batch WHERE batch_id /*any*/");
 
 const LEAVE: Stmt = Stmt::shared("taking jobs away", "DELETE FROM scheduler_job WHERE job_id /*any*/");
@@ -97,15 +97,15 @@ const LEAVE: Stmt = Stmt::shared("taking jobs away", "DELETE FROM scheduler_job 
 /// Deletes ended jobs and what was only about them; not their logs.
 pub(crate) async fn leave(conn: &mut dyn Conn, go: &[EndedRow]) -> Result<(), StoreError> {
     let ids: Vec<JobId> = go.iter().map(|row| row.job.id).collect();
-    conn.run_in(&LEAVE_ATTEMPTS, &[], &ids).await?;
-    conn.run_in(&LEAVE_ALERTS, &[], &ids).await?;
-    conn.run_in(&LEAVE_WAITS, &[], &awaited(go.iter())).await?;
-    conn.run_each(&LEAVE_TAGS, &tags(go.iter()), bind_tag).await?;
-    let batches: Vec<JobId> = go.iter().filter(|row| row.job.flow.has(Flow::BATCH)).map(|row| row.job.id).collect();
-    conn.run_in(&LEAVE_BATCHES, &[], &batches).await?;
+    conn.run_in(&DELETE_ATTEMPTS, &[], &ids).await?;
+    conn.run_in(&DELETE_ALERTS, &[], &ids).await?;
+    conn.run_in(&DELETE_WAITS, &[], &awaited(go.iter())).await?;
+    conn.run_each(&DELETE_TAGS, &tags(go.iter()), bind_tag).await?;
+    let batches: Vec<JobId> = go.iter().filter(|row| row.job.flow.has(JobFlags::BATCH)).map(|row| row.job.id).collect();
+    conn.run_in(&DELETE_BATCHES, &[], &batches).await?;
     if conn.texts().dialect().lists_children_apart() {
         let children: Vec<(JobId, JobId)> = go.iter().filter_map(|row| Some((row.job.parent?, row.job.id))).collect();
-        conn.run_each(&LEAVE_PARENTS, &children, bind_pair).await?;
+        conn.run_each(&DELETE_PARENTS, &children, bind_pair).await?;
     }
     conn.run_in(&LEAVE, &[], &ids).await?;
     let is_tied = |row: &&EndedRow| row.workflow.is_some() || !row.job.flow.is_none();
@@ -130,7 +130,7 @@ const LOOSE_EDGES_TO: Stmt = Stmt::shared(
      LEFT JOIN scheduler_job j ON j.job_id = e.parent_job_id WHERE j.job_id IS NULL AND e.child_job_id /*any*/",
 );
 
-const LEAVE_EDGES: Stmt = Stmt::shared(
+const DELETE_EDGES: Stmt = Stmt::shared(
     "taking edges between archived jobs away",
     "DELETE FROM scheduler_workflow_condition WHERE (parent_job_id, child_job_id) IN (/*rows:id id*/)",
 )
@@ -151,7 +151,7 @@ async fn leave_edges(conn: &mut dyn Conn, ids: &[JobId]) -> Result<(), StoreErro
     }
     loose.sort_unstable();
     loose.dedup();
-    conn.run_each(&LEAVE_EDGES, &loose, bind_pair).await?;
+    conn.run_each(&DELETE_EDGES, &loose, bind_pair).await?;
     Ok(())
 }
 

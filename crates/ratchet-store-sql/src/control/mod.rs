@@ -6,11 +6,11 @@ pub(crate) mod dead_letters;
 pub(crate) mod retry_all;
 
 use ratchet_core::control::{DeleteTies, REPLACING, Replace, Retried};
-use ratchet_core::flow::{End, Waiting};
-use ratchet_core::recurring::leaves_its_place;
+use ratchet_core::flow::{End, WaitState};
+use ratchet_core::schedule::leaves_its_place;
 use ratchet_core::store::{Replacement, Transitioned};
 use ratchet_core::transition::{self, Place};
-use ratchet_core::{ErrorKind, Event, Flow, Followed, JobId, JobRecord, JobState, NewJob, StoreError, Timestamp};
+use ratchet_core::{ErrorKind, Event, Followed, JobFlags, JobId, JobRecord, JobState, NewJob, StoreError, Timestamp};
 
 use crate::cluster::database_time;
 use crate::flow::batch_counts::{self, Tallies};
@@ -18,7 +18,7 @@ use crate::flow::batches;
 use crate::flow::edges;
 use crate::flow::follow::follow;
 use crate::flow::revive::revive;
-use crate::flow::undecidable::untold;
+use crate::flow::undecidable::undecidable;
 use crate::job_log;
 use crate::job_row::{find_by_business_key, find_by_idempotency_key, find_one};
 use crate::settle::{Finished, finish, record_attempts};
@@ -36,7 +36,7 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
     BEGIN_AGAIN,
     QUEUE_AGAIN,
     CLOSE_AGAIN,
-    LEAVE_QUEUE_AGAIN,
+    DELETE_QUEUED_JOB,
     SUPERSEDE,
     DELETE_CHILD,
     DELETE_JOB,
@@ -48,14 +48,14 @@ pub(crate) const STATEMENTS: &[Stmt] = &[
 /// Ends a live job.
 pub(crate) async fn cancel(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
     batches::lock_first(conn, id).await?;
-    let Some(step) = Step::of(conn, id, Event::Cancel).await? else { return Ok(None) };
+    let Some(step) = LegalMove::of(conn, id, Event::Cancel).await? else { return Ok(None) };
     let followed = end(conn, &step).await?;
     step.done(conn, followed).await
 }
 
 /// Suspends a job.
 pub(crate) async fn pause(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-    let Some(step) = Step::of(conn, id, Event::Pause).await? else { return Ok(None) };
+    let Some(step) = LegalMove::of(conn, id, Event::Pause).await? else { return Ok(None) };
     if step.from.state().is_terminal() {
         // The cold row keeps its end, so that a resume finds it as it was; only its state goes.
         conn.run(&REOPEN, vec![id.into()]).await?;
@@ -68,10 +68,10 @@ pub(crate) async fn pause(conn: &mut dyn Conn, id: JobId) -> Result<Option<Trans
 
 /// Lets a paused job go on from where it was.
 pub(crate) async fn resume(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-    let Some(step) = Step::of(conn, id, Event::Resume).await? else { return Ok(None) };
+    let Some(step) = LegalMove::of(conn, id, Event::Resume).await? else { return Ok(None) };
     if step.to.state().is_terminal() {
         conn.run(&CLOSE_AGAIN, vec![step.to.state().into(), Value::count(step.job.version + 1), id.into()]).await?;
-        conn.run(&LEAVE_QUEUE_AGAIN, vec![id.into()]).await?;
+        conn.run(&DELETE_QUEUED_JOB, vec![id.into()]).await?;
     } else {
         step.write(conn).await?;
     }
@@ -80,13 +80,13 @@ pub(crate) async fn resume(conn: &mut dyn Conn, id: JobId) -> Result<Option<Tran
 
 /// Gives a failed job a new life.
 pub(crate) async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Transitioned>, StoreError> {
-    let Some(step) = Step::of(conn, id, Event::Retry).await? else { return Ok(None) };
-    if let Some(problem) = untold(conn, [&step.job]).await?.remove(&id) {
+    let Some(step) = LegalMove::of(conn, id, Event::Retry).await? else { return Ok(None) };
+    if let Some(problem) = undecidable(conn, [&step.job]).await?.remove(&id) {
         return Err(StoreError::new(ErrorKind::Conflict, "retrying a job", problem));
     }
     let mut signal_came = false;
     if step.job.awaits_signal_when_retried() {
-        let waiting = Waiting { waits_for: 1, flow: step.job.flow };
+        let waiting = WaitState { waits_for: 1, flow: step.job.flow };
         signal_came = waits::begin_again(conn, &[(id, waiting)]).await?.contains_key(&id);
     }
     let Some(retried) = step.job.retried(signal_came) else { return Ok(None) };
@@ -102,7 +102,7 @@ pub(crate) async fn retry(conn: &mut dyn Conn, id: JobId) -> Result<Option<Trans
         waits::begin_limits(conn, &[id]).await?;
     }
     let followed = revive(conn, &step.job).await?;
-    if let Some(batch) = step.job.parent.filter(|_| step.job.flow.has(Flow::BATCH_CHILD)) {
+    if let Some(batch) = step.job.parent.filter(|_| step.job.flow.has(JobFlags::BATCH_CHILD)) {
         batches::uncount_failures(conn, batch, 1).await?;
     }
     step.done(conn, followed).await
@@ -121,7 +121,7 @@ pub(crate) async fn replace(conn: &mut dyn Conn, old: JobId, new: &NewJob) -> Re
     let job = find_one(conn, old).await?;
     let to = replace.end_old(job.as_ref().map(JobRecord::place))?;
     let Some(job) = job else { return Err(gone(old)) };
-    let step = Step { from: job.place(), job, to };
+    let step = LegalMove { from: job.place(), job, to };
     let followed = end(conn, &step).await?;
     conn.run(&SUPERSEDE, vec![new.id.into(), old.into()]).await?;
     if let Some(key) = &new.business_key {
@@ -149,7 +149,7 @@ pub(crate) async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, Store
     if ties.refusal().is_none() && !job.flow.is_none() {
         ties.needed_again_by = edges::needed_again_by(conn, id).await?;
     }
-    if ties.refusal().is_none() && job.flow.has(Flow::BATCH) {
+    if ties.refusal().is_none() && job.flow.has(JobFlags::BATCH) {
         ties.children = batches::find(conn, &[id]).await?.first().map(|batch| batch.counts);
     }
     if let Some(refusal) = ties.refusal() {
@@ -164,7 +164,7 @@ pub(crate) async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, Store
         edges::delete(conn, id).await?;
         waits::delete(conn, id).await?;
     }
-    if job.flow.has(Flow::BATCH) {
+    if job.flow.has(JobFlags::BATCH) {
         batches::delete(conn, id).await?;
     }
     if let Some(parent) = job.parent.filter(|_| conn.texts().dialect().lists_children_apart()) {
@@ -199,13 +199,13 @@ const LOCK_JOB: Stmt =
     Stmt::shared("locking the cold row of a job", "SELECT job_id FROM scheduler_job WHERE job_id = ? /*for_update*/");
 
 /// A transition that may happen: the job as it is, and where it goes.
-struct Step {
+struct LegalMove {
     job: JobRecord,
     from: Place,
     to: Place,
 }
 
-impl Step {
+impl LegalMove {
     /// `None` if the job is unknown or stands where the event may not happen.
     async fn of(conn: &mut dyn Conn, id: JobId, event: Event) -> Result<Option<Self>, StoreError> {
         lock(conn, id).await?;
@@ -227,7 +227,7 @@ impl Step {
 }
 
 /// Ends a live job where it stands; a running attempt is recorded, and what waits for the job is told.
-async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreError> {
+async fn end(conn: &mut dyn Conn, step: &LegalMove) -> Result<Vec<Followed>, StoreError> {
     let job = &step.job;
     let now = database_time(conn).await?;
     let attempt = job.canceled_attempt(now);
@@ -249,13 +249,13 @@ async fn end(conn: &mut dyn Conn, step: &Step) -> Result<Vec<Followed>, StoreErr
     };
     finish(conn, &[finished]).await?;
     let mut followed = Vec::new();
-    if job.flow.has(Flow::DEPENDANTS) && !leaves_its_place(job.job_type, step.from) {
+    if job.flow.has(JobFlags::DEPENDANTS) && !leaves_its_place(job.job_type, step.from) {
         followed = follow(conn, &[End { id: job.id, state: step.to.state(), result: None }]).await?;
     }
-    if job.flow.has(Flow::BATCH) {
+    if job.flow.has(JobFlags::BATCH) {
         batches::close(conn, &[(job.id, step.to.state())]).await?;
     }
-    if let Some(batch) = job.parent.filter(|_| job.flow.has(Flow::BATCH_CHILD)) {
+    if let Some(batch) = job.parent.filter(|_| job.flow.has(JobFlags::BATCH_CHILD)) {
         let mut tallies = Tallies::new();
         tallies.entry(batch).or_default().add(step.to.state(), ran_for);
         followed.append(&mut batch_counts::count(conn, &tallies).await?);
@@ -294,12 +294,12 @@ struct QueuedAgain<'a> {
     attempts: u32,
     crash_count: u32,
     last_error: Option<&'a str>,
-    flow: Flow,
+    flow: JobFlags,
     waits_for: u32,
 }
 
 impl<'a> QueuedAgain<'a> {
-    fn as_it_was(step: &'a Step) -> Self {
+    fn as_it_was(step: &'a LegalMove) -> Self {
         let job = &step.job;
         Self {
             place: step.to,
@@ -343,7 +343,7 @@ async fn queue_again(conn: &mut dyn Conn, job: &JobRecord, again: &QueuedAgain<'
 const CLOSE_AGAIN: Stmt =
     Stmt::shared("resuming a failed job", "UPDATE scheduler_job SET terminal_status = ?, version = ? WHERE job_id = ?");
 
-const LEAVE_QUEUE_AGAIN: Stmt =
+const DELETE_QUEUED_JOB: Stmt =
     Stmt::shared("taking a job out of the queue", "DELETE FROM scheduler_job_queue WHERE job_id = ?");
 
 const SUPERSEDE: Stmt =

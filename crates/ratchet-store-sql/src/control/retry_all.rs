@@ -11,7 +11,7 @@ use crate::cluster::database_time;
 use crate::control;
 use crate::control::dead_letters::dead_letters;
 use crate::flow::batches;
-use crate::flow::undecidable::untold;
+use crate::flow::undecidable::undecidable;
 use crate::job_row::find;
 use crate::submit;
 use crate::waist::conn::Conn;
@@ -91,7 +91,7 @@ async fn judge(conn: &mut dyn Conn, retry: &mut BulkRetry, mut ids: Vec<JobId>) 
     let letters = find(conn, &ids).await?;
     let batches: Vec<JobId> = LetterTies::batches(&letters).into_iter().collect();
     let batches = batches::find(conn, &batches).await?;
-    let undecidable = untold(conn, &letters).await?.into_keys().collect();
+    let undecidable = undecidable(conn, &letters).await?.into_keys().collect();
     retry.judge(letters.into_iter().rev(), &LetterTies::new(undecidable, &batches));
     Ok(())
 }

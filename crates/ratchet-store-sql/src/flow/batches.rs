@@ -244,7 +244,7 @@ const UNCOUNT_FAILURES: Stmt = Stmt::shared(
      AND NOT (sealed = /*yes*/ AND completed_items + failed_items + canceled_items >= total_items)",
 );
 
-/// Notes that the jobs that stand for batches have ended; of those that were cancelled the children are to be, too.
+/// Notes that the jobs that stand for batches have ended; of those that were canceled the children are to be, too.
 pub(crate) async fn close(conn: &mut dyn Conn, ended: &[(JobId, JobState)]) -> Result<(), StoreError> {
     let of = |canceled: bool| -> Vec<JobId> {
         ended.iter().filter(|(_, state)| (*state == JobState::Canceled) == canceled).map(|(id, _)| *id).collect()
@@ -260,7 +260,7 @@ const CLOSE_BATCHES: Stmt = Stmt::shared(
 );
 
 const CLOSE_CANCELED_BATCHES: Stmt = Stmt::shared(
-    "noting that batches were cancelled",
+    "noting that batches were canceled",
     "UPDATE scheduler_batch SET completed_at = COALESCE(completed_at, /*now*/), canceling = /*yes*/ \
      WHERE batch_id /*any*/",
 );

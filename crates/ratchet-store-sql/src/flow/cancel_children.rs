@@ -1,9 +1,9 @@
-//! Cancelling the children of a batch that was cancelled, some at a time.
+//! Canceling the children of a batch that was canceled, some at a time.
 
 use ratchet_core::flow::End;
 use ratchet_core::store::CanceledChildren;
 use ratchet_core::{
-    AttemptRecord, Event, Flow, Followed, FollowedBy, JobId, JobRecord, JobState, StoreError, transition,
+    AttemptRecord, Event, Followed, FollowedBy, JobFlags, JobId, JobRecord, JobState, StoreError, transition,
 };
 
 use crate::cluster::database_time;
@@ -18,18 +18,18 @@ use crate::waist::value::Value;
 pub(crate) const STATEMENTS: &[Stmt] = &[CANCELING_BATCHES, IS_CANCELING, CHILDREN, LOCK_LIVE_CHILDREN, CANCELED_ALL];
 
 const CANCELING_BATCHES: Stmt = Stmt::shared(
-    "looking for batches that are being cancelled",
+    "looking for batches that are being canceled",
     "SELECT batch_id FROM scheduler_batch WHERE canceling = /*yes*/ ORDER BY batch_id LIMIT ?",
 );
 
-/// Batches whose children are still to be cancelled, the oldest first.
+/// Batches whose children are still to be canceled, the oldest first.
 pub(crate) async fn canceling(conn: &mut dyn Conn, limit: usize) -> Result<Vec<JobId>, StoreError> {
     let rows = conn.rows(&CANCELING_BATCHES, vec![Value::count(limit)]).await?;
     rows.iter().map(|row| row.fields().job_id("batch_id")).collect()
 }
 
 const IS_CANCELING: Stmt = Stmt::shared(
-    "looking whether a batch is being cancelled",
+    "looking whether a batch is being canceled",
     "SELECT batch_id FROM scheduler_batch WHERE batch_id = ? AND canceling = /*yes*/",
 );
 
@@ -96,7 +96,7 @@ async fn cancel(conn: &mut dyn Conn, batch: JobId, jobs: &[&JobRecord]) -> Resul
     finish(conn, &finished).await?;
     let blamed: Vec<(JobId, JobId)> = jobs.iter().map(|job| (job.id, batch)).collect();
     blame(conn, &blamed).await?;
-    let ends = jobs.iter().filter(|job| job.flow.has(Flow::DEPENDANTS));
+    let ends = jobs.iter().filter(|job| job.flow.has(JobFlags::DEPENDANTS));
     let ends: Vec<End<'_>> = ends.map(|job| End { id: job.id, state: JobState::Canceled, result: None }).collect();
     if !ends.is_empty() {
         followed.append(&mut follow(conn, &ends).await?);
@@ -124,6 +124,6 @@ const LOCK_LIVE_CHILDREN: Stmt = Stmt::shared(
 );
 
 const CANCELED_ALL: Stmt = Stmt::shared(
-    "noting that a batch is cancelled with its children",
+    "noting that a batch is canceled with its children",
     "UPDATE scheduler_batch SET canceling = /*no*/ WHERE batch_id = ?",
 );

@@ -233,7 +233,7 @@ const TIED_CHILDREN: Stmt = Stmt::shared(
      WHERE e.parent_job_id = ?",
 );
 
-/// A job that needs this one when it is retried, or when the one is that had cancelled it.
+/// A job that needs this one when it is retried, or when the one is that had canceled it.
 pub(crate) async fn needed_again_by(conn: &mut dyn Conn, id: JobId) -> Result<Option<JobId>, StoreError> {
     for row in conn.rows(&TIED_CHILDREN, vec![id.into()]).await? {
         let mut fields = row.fields();

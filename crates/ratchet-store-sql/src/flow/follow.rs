@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ratchet_core::batch::batch_of;
 use ratchet_core::decide::failure_callback;
-use ratchet_core::flow::{Consequences, Dependent, Edge, End, Release, Waiting, below, follow as consequences};
+use ratchet_core::flow::{Consequences, Dependent, Edge, End, Release, WaitState, below, follow as consequences};
 use ratchet_core::settlement::error_hash;
 use ratchet_core::{
     BusinessKey, ErrorKind, ErrorReport, Followed, FollowedBy, JobId, JobRecord, JobState, JobType, Kind, NewJob,
@@ -70,7 +70,7 @@ pub(crate) async fn let_go(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<Fol
 pub(crate) struct Child {
     pub(crate) state: JobState,
     version: u64,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitState,
     attempts: u32,
     crash_count: u32,
     scheduled_time: Timestamp,
@@ -102,7 +102,7 @@ impl Child {
     }
 }
 
-pub(crate) fn waiting(rows: &HashMap<JobId, Child>) -> BTreeMap<JobId, Waiting> {
+pub(crate) fn waiting(rows: &HashMap<JobId, Child>) -> BTreeMap<JobId, WaitState> {
     let waits = |(id, child): (&JobId, &Child)| (child.state == JobState::Waiting).then_some((*id, child.waiting));
     rows.iter().filter_map(waits).collect()
 }
@@ -161,7 +161,7 @@ async fn read_children(conn: &mut dyn Conn, ids: &[JobId], rows: &mut HashMap<Jo
         let state = fields.state("status")?;
         let version = fields.number("version")?;
         let flow = fields.flow("flow")?;
-        let waiting = Waiting { flow, waits_for: fields.number("waits_for")? };
+        let waiting = WaitState { flow, waits_for: fields.number("waits_for")? };
         let (attempts, crash_count) = (fields.number("attempts")?, fields.number("crash_count")?);
         let scheduled_time = fields.time("scheduled_time")?;
         let release_delay = fields.opt_duration("release_delay_us")?;
@@ -225,14 +225,14 @@ async fn apply(
     Ok(followed)
 }
 
-/// Marks why jobs were cancelled.
+/// Marks why jobs were canceled.
 pub(crate) async fn blame(conn: &mut dyn Conn, blamed: &[(JobId, JobId)]) -> Result<(), StoreError> {
     conn.run_each(&BLAME, blamed, |(id, because), values| values.extend([(*id).into(), (*because).into()])).await?;
     Ok(())
 }
 
 /// Writes what jobs still wait for.
-pub(crate) async fn count_down(conn: &mut dyn Conn, still: &[(JobId, Waiting)]) -> Result<(), StoreError> {
+pub(crate) async fn count_down(conn: &mut dyn Conn, still: &[(JobId, WaitState)]) -> Result<(), StoreError> {
     conn.run_each(&COUNT_DOWN, still, |(id, left), values| {
         values.extend([(*id).into(), Value::count(left.waits_for), Value::count(left.flow.bits())]);
     })
@@ -311,7 +311,7 @@ const RELEASE_CHILDREN: Stmt = Stmt::shared(
 );
 
 const BLAME: Stmt = Stmt::shared(
-    "marking why jobs were cancelled",
+    "marking why jobs were canceled",
     "WITH v (job_id, because) AS (/*rows:id id*/) \
      UPDATE scheduler_job SET canceled_because = v.because FROM v WHERE scheduler_job.job_id = v.job_id",
 )

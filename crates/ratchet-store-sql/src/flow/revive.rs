@@ -1,9 +1,9 @@
-//! Bringing back what was cancelled because a job had failed, now that it is retried.
+//! Bringing back what was canceled because a job had failed, now that it is retried.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ratchet_core::flow::{EdgeState, Stood, Waiting, below, revive as revival, unbegun};
-use ratchet_core::{Flow, Followed, FollowedBy, JobId, JobRecord, JobState, StoreError, transition};
+use ratchet_core::flow::{CanceledStep, EdgeState, WaitState, below, revive as revival, unbegun};
+use ratchet_core::{Followed, FollowedBy, JobFlags, JobId, JobRecord, JobState, StoreError, transition};
 
 use crate::cluster::database_time;
 use crate::flow::edges;
@@ -17,12 +17,14 @@ use crate::waist::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[WAIT_AGAIN, QUEUE_WAITING, ATTEMPTED, WITHDRAW];
 
-/// Lets the jobs wait again that were cancelled because of `retried`, in the transaction that retries it.
+/// Lets the jobs wait again that were canceled because of `retried`, in the transaction that retries it.
 ///
 /// # Errors
 /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another job holds the business key of one of them.
 pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<Vec<Followed>, StoreError> {
-    let Some(workflow) = retried.workflow.filter(|_| retried.flow.has(Flow::DEPENDANTS)) else { return Ok(Vec::new()) };
+    let Some(workflow) = retried.workflow.filter(|_| retried.flow.has(JobFlags::DEPENDANTS)) else {
+        return Ok(Vec::new());
+    };
     if !concerns_others(conn, retried.id).await? {
         return Ok(Vec::new());
     }
@@ -33,17 +35,18 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
     let edges = edges::of_workflows(conn, &[workflow]).await?;
     let children: Vec<JobId> = below.iter().map(|edge| edge.child).filter(|id| !rows.contains_key(id)).collect();
     let jobs: BTreeMap<JobId, JobRecord> = find(conn, &children).await?.into_iter().map(|job| (job.id, job)).collect();
-    let canceled: BTreeMap<JobId, Stood> = jobs.values().filter_map(|job| Some((job.id, Stood::of(job)?))).collect();
+    let canceled: BTreeMap<JobId, CanceledStep> =
+        jobs.values().filter_map(|job| Some((job.id, CanceledStep::of(job)?))).collect();
     let released = released(conn, &rows).await?;
     let back = revival(retried.id, &edges, &canceled, &follow::waiting(&rows), &released);
     let reopened: Vec<_> = back.reopened.iter().map(|(parent, child)| (*parent, *child, EdgeState::Open)).collect();
     edges::decide(conn, &reopened).await?;
-    let still: Vec<(JobId, Waiting)> = back.waiting.into_iter().collect();
+    let still: Vec<(JobId, WaitState)> = back.waiting.into_iter().collect();
     follow::count_down(conn, &still).await?;
     let awaiting: Vec<JobId> =
-        still.iter().filter(|(_, left)| left.flow.has(Flow::SIGNAL)).map(|(id, _)| *id).collect();
+        still.iter().filter(|(_, left)| left.flow.has(JobFlags::SIGNAL)).map(|(id, _)| *id).collect();
     waits::wait_no_more(conn, &awaiting).await?;
-    let withdrawn: Vec<(JobId, Waiting)> = back.withdrawn.into_iter().collect();
+    let withdrawn: Vec<(JobId, WaitState)> = back.withdrawn.into_iter().collect();
     withdraw(conn, &withdrawn).await?;
     let mut revived = Vec::with_capacity(back.revived.len());
     for (id, (waits_for, flow)) in &back.revived {
@@ -57,10 +60,10 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
         let Some(to) = transition::next(job.place(), transition::Event::Revive) else { continue };
         revived.push((job, to.state(), *waits_for, *flow));
     }
-    let awaiting: Vec<(JobId, Waiting)> = revived
+    let awaiting: Vec<(JobId, WaitState)> = revived
         .iter()
-        .filter(|(_, _, _, flow)| flow.has(Flow::SIGNAL))
-        .map(|(job, _, waits_for, flow)| (job.id, Waiting { waits_for: *waits_for, flow: *flow }))
+        .filter(|(_, _, _, flow)| flow.has(JobFlags::SIGNAL))
+        .map(|(job, _, waits_for, flow)| (job.id, WaitState { waits_for: *waits_for, flow: *flow }))
         .collect();
     let signaled = waits::begin_again(conn, &awaiting).await?;
     for (job, _, waits_for, flow) in &mut revived {
@@ -88,8 +91,8 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
         ]);
     })
     .await?;
-    let followed = |(job, ..): &(&JobRecord, JobState, u32, Flow)| Followed::of(job, FollowedBy::Revived);
-    let put_back = |(id, _): &(JobId, Waiting)| rows.get(id).map(|child| child.followed(*id, FollowedBy::Revived));
+    let followed = |(job, ..): &(&JobRecord, JobState, u32, JobFlags)| Followed::of(job, FollowedBy::Revived);
+    let put_back = |(id, _): &(JobId, WaitState)| rows.get(id).map(|child| child.followed(*id, FollowedBy::Revived));
     Ok(withdrawn.iter().filter_map(put_back).chain(revived.iter().map(followed)).collect())
 }
 
@@ -97,7 +100,7 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
 async fn released(
     conn: &mut dyn Conn,
     rows: &HashMap<JobId, follow::Child>,
-) -> Result<BTreeMap<JobId, Flow>, StoreError> {
+) -> Result<BTreeMap<JobId, JobFlags>, StoreError> {
     let pending = rows.iter().filter(|(_, child)| child.state == JobState::Pending);
     let pending: Vec<JobId> = pending.map(|(id, _)| *id).collect();
     if pending.is_empty() {
@@ -112,7 +115,7 @@ async fn released(
 }
 
 /// Lets jobs wait again that could have been claimed.
-async fn withdraw(conn: &mut dyn Conn, withdrawn: &[(JobId, Waiting)]) -> Result<(), StoreError> {
+async fn withdraw(conn: &mut dyn Conn, withdrawn: &[(JobId, WaitState)]) -> Result<(), StoreError> {
     conn.run_each(&WITHDRAW, withdrawn, |(id, left), values| {
         values.extend([(*id).into(), Value::count(left.waits_for), Value::count(left.flow.bits())]);
     })
@@ -120,7 +123,7 @@ async fn withdraw(conn: &mut dyn Conn, withdrawn: &[(JobId, Waiting)]) -> Result
     Ok(())
 }
 
-/// Whether one of the jobs after this one was cancelled because of it, waits, or has not begun: only then there is something
+/// Whether one of the jobs after this one was canceled because of it, waits, or has not begun: only then there is something
 /// to bring back.
 ///
 /// Most often there is not, and the rest of the workflow, which may be a schedule's queue of years, is not looked at. Not
@@ -128,7 +131,7 @@ async fn withdraw(conn: &mut dyn Conn, withdrawn: &[(JobId, Waiting)]) -> Result
 async fn concerns_others(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
     let children: Vec<JobId> = edges::from(conn, &[id]).await?.iter().map(|edge| edge.child).collect();
     let children = if children.is_empty() { Vec::new() } else { find(conn, &children).await? };
-    Ok(children.iter().any(|job| job.state == JobState::Waiting || Stood::of(job).is_some() || unbegun(job)))
+    Ok(children.iter().any(|job| job.state == JobState::Waiting || CanceledStep::of(job).is_some() || unbegun(job)))
 }
 
 const ATTEMPTED: Stmt = Stmt::shared(
@@ -150,7 +153,7 @@ const WITHDRAW: Stmt = Stmt::shared(
 );
 
 const WAIT_AGAIN: Stmt = Stmt::shared(
-    "letting cancelled jobs wait again",
+    "letting canceled jobs wait again",
     "UPDATE scheduler_job /*by_id*/ SET terminal_status = NULL, terminal_error = NULL, scheduled_time = NULL, \
      terminated_at = NULL, canceled_because = NULL WHERE job_id /*any*/",
 );

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use ratchet_core::flow::{may_be_untold, untold as why_untold};
+use ratchet_core::flow::{may_be_undecidable, undecidable as why_untold};
 use ratchet_core::{JobId, JobRecord, StoreError};
 
 use crate::archive::archived;
@@ -12,11 +12,11 @@ use crate::waist::conn::Conn;
 /// Which of these failed jobs must not be retried because their condition could not be told, and why.
 ///
 /// Two reads for all, and none for jobs that have run.
-pub(crate) async fn untold<'a>(
+pub(crate) async fn undecidable<'a>(
     conn: &mut dyn Conn,
     jobs: impl IntoIterator<Item = &'a JobRecord>,
 ) -> Result<HashMap<JobId, String>, StoreError> {
-    let jobs: Vec<&JobRecord> = jobs.into_iter().filter(|job| may_be_untold(job)).collect();
+    let jobs: Vec<&JobRecord> = jobs.into_iter().filter(|job| may_be_undecidable(job)).collect();
     if jobs.is_empty() {
         return Ok(HashMap::new());
     }

@@ -32,7 +32,7 @@ pub(crate) struct LogGroup {
 
 /// A line in its row's JSON; what it has in common with its neighbours is in the row.
 #[derive(Serialize)]
-struct Kept<'a> {
+struct StoredLine<'a> {
     /// Microseconds since 1970.
     at: i64,
     level: u8,
@@ -97,7 +97,7 @@ impl LogGroup {
         self.seq_last = line.seq;
         self.level = self.level.max(line.level);
         self.at = self.at.max(line.at);
-        let kept = Kept {
+        let kept = StoredLine {
             at: line.at.as_microsecond(),
             level: line.level.number(),
             message: &line.message,

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ratchet_core::recurring::{Firing, RecurringRecord, arrange, holds_up};
 use ratchet_core::schedule::OverlapPolicy;
+use ratchet_core::schedule::{Firing, ScheduleRecord, arrange, holds_up};
 use ratchet_core::store::Fired;
 use ratchet_core::transition::Place;
-use ratchet_core::{Edge, Flow, JobId, NewJob, StoreError};
+use ratchet_core::{Edge, JobFlags, JobId, NewJob, StoreError};
 
 use crate::cluster::database_time;
 use crate::flow::edges;
@@ -19,14 +19,14 @@ use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] =
-    &[LIVE_JOBS, CANCELED_JOBS, AWAIT_END, AWAIT_END_EVER, QUEUED_BEHIND, ADVANCE_RECURRING];
+    &[LIVE_JOBS, CANCELED_JOBS, AWAIT_END, AWAIT_END_EVER, QUEUED_BEHIND, ADVANCE_SCHEDULES];
 
 /// Fires schedules: each with its jobs and its next fire.
 pub(crate) async fn fire(conn: &mut dyn Conn, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
     let mut ids: Vec<JobId> = firings.iter().map(|firing| firing.id).collect();
     ids.sort_unstable();
     ids.dedup();
-    let mut records: HashMap<JobId, RecurringRecord> =
+    let mut records: HashMap<JobId, ScheduleRecord> =
         locked(conn, &ids).await?.into_iter().map(|one| (one.id, one)).collect();
     let last: Vec<JobId> =
         records.values().filter(|one| one.overlap != OverlapPolicy::Allow).filter_map(|one| one.last_job).collect();
@@ -58,7 +58,7 @@ pub(crate) async fn fire(conn: &mut dyn Conn, firings: &[Firing]) -> Result<Vec<
         fired.push(Fired::Done { jobs: advance.fired, skipped: advance.skipped });
         done.push((firing.id, advance));
     }
-    conn.run_each(&ADVANCE_RECURRING, &done, |(id, advance), values| {
+    conn.run_each(&ADVANCE_SCHEDULES, &done, |(id, advance), values| {
         values.extend([
             (*id).into(),
             Value::opt_time(advance.next_fire),
@@ -80,7 +80,7 @@ const LIVE_JOBS: Stmt = Stmt::shared(
 
 // Only of a canceled job it matters whether an edge to it is open.
 const CANCELED_JOBS: Stmt = Stmt::shared(
-    "locking the last jobs of schedules that were cancelled",
+    "locking the last jobs of schedules that were canceled",
     "SELECT job_id FROM scheduler_job /*by_id*/ WHERE job_id /*any*/ AND terminal_status = /*state:canceled*/ \
      AND workflow_id IS NOT NULL ORDER BY job_id /*for_update*/",
 );
@@ -109,7 +109,7 @@ fn job_ids(rows: &[Row]) -> Result<Vec<JobId>, StoreError> {
     rows.iter().map(|row| row.fields().job_id("job_id")).collect()
 }
 
-const _: () = assert!(Flow::DEPENDANTS.bits() == 1, "the statements below spell the flag");
+const _: () = assert!(JobFlags::DEPENDANTS.bits() == 1, "the statements below spell the flag");
 
 const AWAIT_END: Stmt = Stmt::shared(
     "noting that others wait for a job",
@@ -141,7 +141,7 @@ async fn queued_behind(conn: &mut dyn Conn, id: JobId) -> Result<usize, StoreErr
     }
 }
 
-const ADVANCE_RECURRING: Stmt = Stmt::shared(
+const ADVANCE_SCHEDULES: Stmt = Stmt::shared(
     "writing the next fires of schedules",
     "WITH v (recurring_id, next_fire_time, last_fire_time, last_job_id, fired, skipped) AS \
      (/*rows:id time time id int int*/) \

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::page::{JobCursor, Page};
-use ratchet_core::recurring::{ArchiveReason, History, NewRecurring, RecurringFilter, RecurringRecord, may_end};
+use ratchet_core::schedule::{ArchiveReason, History, NewSchedule, ScheduleFilter, ScheduleRecord, may_end};
 use ratchet_core::store::Declared;
 use ratchet_core::{ErrorKind, JobId, StoreError, Tag, clock};
 use uuid::Uuid;
@@ -25,37 +25,37 @@ use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
 pub(crate) const STATEMENTS: &[Stmt] = &[
-    INSERT_RECURRING,
-    INSERT_RECURRING_TAGS,
-    LOCK_RECURRING,
-    FIND_RECURRING,
-    TOUCH_RECURRING,
+    INSERT_SCHEDULES,
+    INSERT_SCHEDULE_TAGS,
+    LOCK_SCHEDULES,
+    FIND_SCHEDULES,
+    TOUCH_SCHEDULES,
     RETIRED,
-    CHANGE_RECURRING,
-    LIST_RECURRING,
+    CHANGE_SCHEDULES,
+    LIST_SCHEDULES,
     NEXT_FIRE,
     NEXT_FIRES,
-    DUE_RECURRING,
-    PAUSE_RECURRING,
-    RESUME_RECURRING,
-    ARCHIVE_RECURRING,
-    DELETE_RECURRING,
-    DELETE_RECURRING_TAGS,
-    FREE_RECURRING_KEY,
+    DUE_SCHEDULES,
+    PAUSE_SCHEDULES,
+    RESUME_SCHEDULES,
+    ARCHIVE_SCHEDULES,
+    DELETE_SCHEDULES,
+    DELETE_SCHEDULE_TAGS,
+    FREE_SCHEDULE_KEY,
 ];
 
 const DOING: &str = "creating a schedule";
 
 /// Stores a schedule; one of the same id is left as it is.
-pub(crate) async fn create(conn: &mut dyn Conn, new: &NewRecurring) -> Result<(), StoreError> {
-    if conn.rows_in(&LOCK_RECURRING, &[], &[new.id]).await?.is_empty() {
+pub(crate) async fn create(conn: &mut dyn Conn, new: &NewSchedule) -> Result<(), StoreError> {
+    if conn.rows_in(&LOCK_SCHEDULES, &[], &[new.id]).await?.is_empty() {
         insert(conn, new, History::default()).await?;
     }
     Ok(())
 }
 
 /// Stores a schedule that is not there, with what is left of an earlier life.
-async fn insert(conn: &mut dyn Conn, new: &NewRecurring, before: History) -> Result<(), StoreError> {
+async fn insert(conn: &mut dyn Conn, new: &NewSchedule, before: History) -> Result<(), StoreError> {
     if let Some(key) = &new.business_key
         && !submit::take_business_key(conn, key.as_str(), new.id).await?
     {
@@ -78,7 +78,7 @@ async fn insert(conn: &mut dyn Conn, new: &NewRecurring, before: History) -> Res
         now.into(),
     ]);
     // Two nodes that declare the same at once: the loser tries again, and finds it there.
-    let stored = conn.run_each(&INSERT_RECURRING, &[values], |one, values| values.extend_from_slice(one)).await;
+    let stored = conn.run_each(&INSERT_SCHEDULES, &[values], |one, values| values.extend_from_slice(one)).await;
     match stored {
         Ok(1) => {}
         Ok(_) => return Err(too_busy()),
@@ -86,7 +86,7 @@ async fn insert(conn: &mut dyn Conn, new: &NewRecurring, before: History) -> Res
         Err(error) => return Err(error),
     }
     let bind = |tag: &Tag, values: &mut Vec<Value>| values.extend([tag.as_str().into(), new.id.into()]);
-    conn.run_each(&INSERT_RECURRING_TAGS, &new.spec.tags, bind).await?;
+    conn.run_each(&INSERT_SCHEDULE_TAGS, &new.spec.tags, bind).await?;
     Ok(())
 }
 
@@ -95,7 +95,7 @@ fn too_busy() -> StoreError {
 }
 
 /// What a schedule does and when, in the order of the statements' columns.
-fn definition(new: &NewRecurring) -> Result<[Value; 9], StoreError> {
+fn definition(new: &NewSchedule) -> Result<[Value; 9], StoreError> {
     const NULL: Value = Value::Json(None);
     Ok([
         new.spec.kind.as_str().into(),
@@ -110,21 +110,21 @@ fn definition(new: &NewRecurring) -> Result<[Value; 9], StoreError> {
     ])
 }
 
-const INSERT_RECURRING: Stmt = Stmt::shared(
+const INSERT_SCHEDULES: Stmt = Stmt::shared(
     "storing a schedule",
     "INSERT INTO scheduler_recurring_job (recurring_id, kind, queue, /*columns:schedule.definition,schedule.life*/) \
      /*rows:id text text @schedule.definition @schedule.life*/ /*or_nothing*/",
 );
 
-const INSERT_RECURRING_TAGS: Stmt =
+const INSERT_SCHEDULE_TAGS: Stmt =
     Stmt::shared("tagging a schedule", "INSERT INTO scheduler_job_tag (tag, job_id) /*rows:text id*/");
 
 /// Stores schedules that code declares, or changes them to what the code now says: two statements if none has changed.
-pub(crate) async fn declare(conn: &mut dyn Conn, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+pub(crate) async fn declare(conn: &mut dyn Conn, all: &[NewSchedule]) -> Result<Vec<Declared>, StoreError> {
     let mut ids: Vec<JobId> = all.iter().map(|new| new.id).collect();
     ids.sort_unstable();
     ids.dedup();
-    let rows = conn.rows_in(&LOCK_RECURRING, &[], &ids).await?;
+    let rows = conn.rows_in(&LOCK_SCHEDULES, &[], &ids).await?;
     let known = rows.iter().map(|row| Stored::of(row).map(|one| (one.id, one)));
     let known = known.collect::<Result<HashMap<JobId, Stored<'_>>, _>>()?;
     let mut declared = Vec::with_capacity(all.len());
@@ -148,7 +148,7 @@ pub(crate) async fn declare(conn: &mut dyn Conn, all: &[NewRecurring]) -> Result
             },
         });
     }
-    conn.run_in(&TOUCH_RECURRING, &[], &unchanged).await?;
+    conn.run_in(&TOUCH_SCHEDULES, &[], &unchanged).await?;
     Ok(declared)
 }
 
@@ -156,19 +156,19 @@ pub(crate) async fn declare(conn: &mut dyn Conn, all: &[NewRecurring]) -> Result
 async fn change(
     conn: &mut dyn Conn,
     one: &Stored<'_>,
-    record: Option<&RecurringRecord>,
-    new: &NewRecurring,
+    record: Option<&ScheduleRecord>,
+    new: &NewSchedule,
 ) -> Result<(), StoreError> {
     let now = database_time(conn).await?;
     let next_fire = record.map_or(new.next_fire, |record| record.next_fire_if_changed(new, now));
     let mut values: Vec<Value> = definition(new)?.into();
     values.extend([Value::opt_time(next_fire), new.id.into()]);
-    conn.run(&CHANGE_RECURRING, values).await?;
+    conn.run(&CHANGE_SCHEDULES, values).await?;
     let tags = one.tags();
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-    conn.run_in(&DELETE_RECURRING_TAGS, &[new.id.into()], &tags).await?;
+    conn.run_in(&DELETE_SCHEDULE_TAGS, &[new.id.into()], &tags).await?;
     let bind = |tag: &Tag, values: &mut Vec<Value>| values.extend([tag.as_str().into(), new.id.into()]);
-    conn.run_each(&INSERT_RECURRING_TAGS, &new.spec.tags, bind).await?;
+    conn.run_each(&INSERT_SCHEDULE_TAGS, &new.spec.tags, bind).await?;
     Ok(())
 }
 
@@ -183,29 +183,29 @@ async fn history(conn: &mut dyn Conn, id: JobId) -> Result<History, StoreError> 
     retired.map_or(Ok(History::default()), |row| row.fields().parsed("snapshot", serde_json::from_str))
 }
 
-const TOUCH_RECURRING: Stmt = Stmt::shared(
+const TOUCH_SCHEDULES: Stmt = Stmt::shared(
     "declaring schedules again",
     "UPDATE scheduler_recurring_job /*by_id*/ SET updated_at = /*now*/ WHERE recurring_id /*any*/",
 );
 
-const CHANGE_RECURRING: Stmt = Stmt::shared(
+const CHANGE_SCHEDULES: Stmt = Stmt::shared(
     "changing a schedule",
     "UPDATE scheduler_recurring_job SET kind = ?, queue = ?, /*set:schedule.definition*/, next_fire_time = ?, \
      version = version + 1, updated_at = /*now*/ WHERE recurring_id = ?",
 );
 
-const LOCK_RECURRING: Stmt = Stmt::shared(
+const LOCK_SCHEDULES: Stmt = Stmt::shared(
     "locking schedules",
     "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
      FROM scheduler_recurring_job r /*by_id*/ WHERE r.recurring_id /*any*/ ORDER BY r.recurring_id /*for_update*/",
 );
 
 /// Locks schedules and reads them, as far as they can be read.
-pub(crate) async fn locked(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
-    readable(&conn.rows_in(&LOCK_RECURRING, &[], ids).await?)
+pub(crate) async fn locked(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<ScheduleRecord>, StoreError> {
+    readable(&conn.rows_in(&LOCK_SCHEDULES, &[], ids).await?)
 }
 
-fn readable(rows: &[Row]) -> Result<Vec<RecurringRecord>, StoreError> {
+fn readable(rows: &[Row]) -> Result<Vec<ScheduleRecord>, StoreError> {
     let mut records = Vec::with_capacity(rows.len());
     for row in rows {
         records.extend(Stored::of(row)?.readable());
@@ -213,23 +213,23 @@ fn readable(rows: &[Row]) -> Result<Vec<RecurringRecord>, StoreError> {
     Ok(records)
 }
 
-const FIND_RECURRING: Stmt = Stmt::shared(
+const FIND_SCHEDULES: Stmt = Stmt::shared(
     "reading schedules",
     "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
      FROM scheduler_recurring_job r WHERE r.recurring_id /*any*/",
 );
 
 /// Reads schedules by id, in the order of the ids; unknown ids are left out.
-pub(crate) async fn find(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<RecurringRecord>, StoreError> {
+pub(crate) async fn find(conn: &mut dyn Conn, ids: &[JobId]) -> Result<Vec<ScheduleRecord>, StoreError> {
     let mut found = HashMap::with_capacity(ids.len());
-    for row in conn.rows_in(&FIND_RECURRING, &[], ids).await? {
+    for row in conn.rows_in(&FIND_SCHEDULES, &[], ids).await? {
         let one = Stored::of(&row)?.record()?;
         found.insert(one.id, one);
     }
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }
 
-const LIST_RECURRING: Stmt = Stmt::shared(
+const LIST_SCHEDULES: Stmt = Stmt::shared(
     "listing schedules",
     "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
      FROM scheduler_recurring_job r WHERE r.recurring_id < ? AND (? IS NULL OR r.business_key = ?) \
@@ -240,17 +240,17 @@ const LIST_RECURRING: Stmt = Stmt::shared(
 /// A page of schedules, newest first.
 pub(crate) async fn list(
     conn: &mut dyn Conn,
-    filter: &RecurringFilter,
+    filter: &ScheduleFilter,
     after: Option<JobCursor>,
     limit: usize,
-) -> Result<Page<RecurringRecord>, StoreError> {
+) -> Result<Page<ScheduleRecord>, StoreError> {
     check_limit(limit)?;
     let before = after.map_or_else(|| Value::Id(Some(Uuid::max())), |cursor| cursor.0.into());
     let key = || Value::opt_text(filter.business_key.as_ref().map(AsRef::as_ref));
     let declared = || Value::Bool(filter.declared);
     let tag = || Value::opt_text(filter.tag.as_ref().map(Tag::as_str));
     let values = vec![before, key(), key(), declared(), declared(), tag(), tag(), Value::count(limit + 1)];
-    let rows = conn.rows(&LIST_RECURRING, values).await?;
+    let rows = conn.rows(&LIST_SCHEDULES, values).await?;
     let page = &rows[..rows.len().min(limit)];
     let last = page.last().filter(|_| rows.len() > limit).map(Stored::of).transpose()?;
     Ok(Page { items: readable(page)?, next: last.map(|one| JobCursor(one.id)) })
@@ -291,7 +291,7 @@ const NEXT_FIRES: Stmt = Stmt::shared(
      ORDER BY r.next_fire_time, r.recurring_id LIMIT ?",
 );
 
-const DUE_RECURRING: Stmt = Stmt::shared(
+const DUE_SCHEDULES: Stmt = Stmt::shared(
     "looking for schedules that are due",
     "SELECT r.recurring_id AS recurring_id, /*columns:schedule.definition,schedule.life r.as*/ \
      FROM scheduler_recurring_job r WHERE r.paused = /*no*/ AND r.next_fire_time <= ? \
@@ -299,15 +299,15 @@ const DUE_RECURRING: Stmt = Stmt::shared(
 );
 
 /// Schedules that are due, the longest due first, and the time.
-pub(crate) async fn due(conn: &mut dyn Conn, limit: usize) -> Result<(Timestamp, Vec<RecurringRecord>), StoreError> {
+pub(crate) async fn due(conn: &mut dyn Conn, limit: usize) -> Result<(Timestamp, Vec<ScheduleRecord>), StoreError> {
     let now = database_time(conn).await?;
-    let rows = conn.rows(&DUE_RECURRING, vec![now.into(), Value::count(limit + UNREADABLE_MAX)]).await?;
+    let rows = conn.rows(&DUE_SCHEDULES, vec![now.into(), Value::count(limit + UNREADABLE_MAX)]).await?;
     let mut due = readable(&rows)?;
     due.truncate(limit);
     Ok((now, due))
 }
 
-const PAUSE_RECURRING: Stmt = Stmt::shared(
+const PAUSE_SCHEDULES: Stmt = Stmt::shared(
     "pausing a schedule",
     "UPDATE scheduler_recurring_job SET paused = /*yes*/, version = version + 1, updated_at = /*now*/ \
      WHERE recurring_id = ? AND paused = /*no*/",
@@ -315,10 +315,10 @@ const PAUSE_RECURRING: Stmt = Stmt::shared(
 
 /// Suspends a schedule.
 pub(crate) async fn pause(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
-    Ok(conn.run(&PAUSE_RECURRING, vec![id.into()]).await? == 1)
+    Ok(conn.run(&PAUSE_SCHEDULES, vec![id.into()]).await? == 1)
 }
 
-const RESUME_RECURRING: Stmt = Stmt::shared(
+const RESUME_SCHEDULES: Stmt = Stmt::shared(
     "resuming a schedule",
     "UPDATE scheduler_recurring_job SET paused = /*no*/, next_fire_time = ?, version = version + 1, \
      updated_at = /*now*/ WHERE recurring_id = ? AND paused = /*yes*/",
@@ -326,7 +326,7 @@ const RESUME_RECURRING: Stmt = Stmt::shared(
 
 /// Lets a paused schedule go on.
 pub(crate) async fn resume(conn: &mut dyn Conn, id: JobId, next_fire: Option<Timestamp>) -> Result<bool, StoreError> {
-    Ok(conn.run(&RESUME_RECURRING, vec![Value::opt_time(next_fire), id.into()]).await? == 1)
+    Ok(conn.run(&RESUME_SCHEDULES, vec![Value::opt_time(next_fire), id.into()]).await? == 1)
 }
 
 /// Ends a schedule: kept in the archive, its key and its tags freed.
@@ -336,26 +336,26 @@ pub(crate) async fn cancel(
     reason: ArchiveReason,
     idle_for: Option<Duration>,
 ) -> Result<bool, StoreError> {
-    let rows = conn.rows_in(&LOCK_RECURRING, &[], &[id]).await?;
+    let rows = conn.rows_in(&LOCK_SCHEDULES, &[], &[id]).await?;
     let Some(row) = rows.first() else { return Ok(false) };
     let one = Stored::of(row)?;
     let now = database_time(conn).await?;
     if !may_end(one.updated_at, idle_for, now) {
         return Ok(false);
     }
-    conn.run(&ARCHIVE_RECURRING, vec![id.into(), one.snapshot()?, now.into(), reason.as_str().into()]).await?;
-    conn.run(&DELETE_RECURRING, vec![id.into()]).await?;
+    conn.run(&ARCHIVE_SCHEDULES, vec![id.into(), one.snapshot()?, now.into(), reason.as_str().into()]).await?;
+    conn.run(&DELETE_SCHEDULES, vec![id.into()]).await?;
     let tags = one.tags();
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-    conn.run_in(&DELETE_RECURRING_TAGS, &[id.into()], &tags).await?;
+    conn.run_in(&DELETE_SCHEDULE_TAGS, &[id.into()], &tags).await?;
     if let Some(key) = one.business_key {
-        conn.run(&FREE_RECURRING_KEY, vec![key.into(), id.into()]).await?;
+        conn.run(&FREE_SCHEDULE_KEY, vec![key.into(), id.into()]).await?;
     }
     Ok(true)
 }
 
 // A declared schedule has the same id in every life; the last one is kept.
-const ARCHIVE_RECURRING: Stmt = Stmt::shared(
+const ARCHIVE_SCHEDULES: Stmt = Stmt::shared(
     "archiving a schedule",
     "INSERT INTO scheduler_recurring_job_archive (recurring_id, snapshot, archived_at, archive_reason) \
      VALUES (?, ?, ?, ?) ON CONFLICT (recurring_id) DO UPDATE SET snapshot = excluded.snapshot, \
@@ -366,13 +366,13 @@ const ARCHIVE_RECURRING: Stmt = Stmt::shared(
      VALUES (?, ?, ?, ?)",
 );
 
-const DELETE_RECURRING: Stmt =
+const DELETE_SCHEDULES: Stmt =
     Stmt::shared("deleting a schedule", "DELETE FROM scheduler_recurring_job WHERE recurring_id = ?");
 
-const DELETE_RECURRING_TAGS: Stmt =
+const DELETE_SCHEDULE_TAGS: Stmt =
     Stmt::shared("deleting the tags of a schedule", "DELETE FROM scheduler_job_tag WHERE job_id = ? AND tag /*any*/");
 
-const FREE_RECURRING_KEY: Stmt = Stmt::shared(
+const FREE_SCHEDULE_KEY: Stmt = Stmt::shared(
     "freeing the key of a schedule",
     "DELETE FROM scheduler_business_key_reservation WHERE business_key = ? AND owner_job_id = ?",
 );

@@ -1,6 +1,6 @@
-//! The row of a schedule. One that this version cannot read stops no other, and can be cancelled and declared anew.
+//! The row of a schedule. One that this version cannot read stops no other, and can be canceled and declared anew.
 
-use ratchet_core::recurring::{History, RecurringRecord};
+use ratchet_core::schedule::{History, ScheduleRecord};
 use ratchet_core::schedule::{MisfirePolicy, OverlapPolicy};
 use ratchet_core::{BusinessKey, ErrorKind, JobId, StoreError, Timestamp};
 use serde::de::DeserializeOwned;
@@ -64,13 +64,13 @@ impl<'r> Stored<'r> {
     }
 
     /// The schedule, if this version can read it.
-    pub(crate) fn record(&self) -> Result<RecurringRecord, StoreError> {
+    pub(crate) fn record(&self) -> Result<ScheduleRecord, StoreError> {
         let unreadable = |what: &str| {
             let problem = format!("its {what} cannot be read; it was changed by hand or by another version");
             StoreError::new(ErrorKind::Invalid, format!("reading schedule {}", self.id), problem)
         };
         let max = u32::try_from(self.catch_up_max).unwrap_or(0);
-        Ok(RecurringRecord {
+        Ok(ScheduleRecord {
             id: self.id,
             spec: parsed(self.spec).map_err(|error| unreadable("job").with_source(error))?,
             on_success: self
@@ -108,7 +108,7 @@ impl<'r> Stored<'r> {
     }
 
     /// The schedule, or none and a word to people if this version cannot read it.
-    pub(crate) fn readable(&self) -> Option<RecurringRecord> {
+    pub(crate) fn readable(&self) -> Option<ScheduleRecord> {
         self.record()
             .inspect_err(|error| {
                 let error: &dyn std::error::Error = error;
@@ -124,7 +124,7 @@ impl<'r> Stored<'r> {
         tags.filter_map(Json::as_str).map(str::to_owned).collect()
     }
 
-    /// What is kept of it in the archive: the [record](RecurringRecord), or the columns as they are.
+    /// What is kept of it in the archive: the [record](ScheduleRecord), or the columns as they are.
     pub(crate) fn snapshot(&self) -> Result<Value, StoreError> {
         if let Ok(record) = self.record() {
             return json_of(&record);

@@ -13,7 +13,7 @@ use ratchet_core::settle::{Applied, LiveRow, Recorded, RowChange, check};
 use ratchet_core::settlement::{ALERT_QUIET, error_hash};
 use ratchet_core::transition::Place;
 use ratchet_core::{
-    AttemptRecord, AttemptStatus, Fence, Flow, Followed, JobId, JobState, JsonText, NewJob, Settled, Settlement,
+    AttemptRecord, AttemptStatus, Fence, Followed, JobFlags, JobId, JobState, JsonText, NewJob, Settled, Settlement,
     StoreError,
 };
 
@@ -27,7 +27,7 @@ use crate::waist::stmt::Stmt;
 use crate::waist::value::{Value, micros};
 
 pub(crate) const STATEMENTS: &[Stmt] =
-    &[LOCK, WRITTEN_ATTEMPTS, FINISH, LEAVE_QUEUE, GO_BACK, RECORD_ATTEMPTS, FREE_BUSINESS_KEYS, RECORD_ALERTS];
+    &[LOCK, WRITTEN_ATTEMPTS, FINISH, DELETE_QUEUED, GO_BACK, RECORD_ATTEMPTS, FREE_BUSINESS_KEYS, RECORD_ALERTS];
 
 /// Applies settlements: each to the row that its fence still matches, with everything that follows from it.
 ///
@@ -148,7 +148,7 @@ async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<Vec<Fol
     if !new_jobs.is_empty() {
         submit::submit_following(conn, &new_jobs).await?;
     }
-    let waited_for = ended.iter().filter(|(one, ..)| one.row.flow.has(Flow::DEPENDANTS));
+    let waited_for = ended.iter().filter(|(one, ..)| one.row.flow.has(JobFlags::DEPENDANTS));
     let ends: Vec<End<'_>> = waited_for
         .map(|(one, result, ..)| End {
             id: one.settlement.fence.job_id,
@@ -156,7 +156,7 @@ async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<Vec<Fol
             result: *result,
         })
         .collect();
-    let stand_for_many = ended.iter().filter(|(one, ..)| one.row.flow.has(Flow::BATCH));
+    let stand_for_many = ended.iter().filter(|(one, ..)| one.row.flow.has(JobFlags::BATCH));
     let batches: Vec<(JobId, JobState)> =
         stand_for_many.map(|(one, ..)| (one.settlement.fence.job_id, one.applied.place.state())).collect();
     batches::close(conn, &batches).await?;
@@ -181,7 +181,7 @@ impl Accepted<'_> {
     }
 }
 
-const _: () = assert!(Flow::BATCH_CHILD.bits() == 16, "the statement below spells the flag");
+const _: () = assert!(JobFlags::BATCH_CHILD.bits() == 16, "the statement below spells the flag");
 
 // The cold row is looked at for children of batches only.
 const LOCK: Stmt = Stmt::shared(
@@ -197,7 +197,7 @@ struct HotRow {
     last_error: Option<String>,
     business_key: Option<String>,
     scheduled_time: Timestamp,
-    flow: Flow,
+    flow: JobFlags,
     /// The batch that it is a child of.
     batch: Option<JobId>,
 }
@@ -309,7 +309,7 @@ pub(crate) async fn finish(conn: &mut dyn Conn, finished: &[Finished<'_>]) -> Re
         conn.run_each(&FINISH, &[one], |one, values| one.bind(values)).await?;
     }
     let ids: Vec<JobId> = finished.iter().map(|finished| finished.id).collect();
-    conn.run_in(&LEAVE_QUEUE, &[], &ids).await?;
+    conn.run_in(&DELETE_QUEUED, &[], &ids).await?;
     let keys: Vec<(&str, JobId)> =
         finished.iter().filter_map(|finished| Some((finished.business_key?, finished.id))).collect();
     conn.run_each(&FREE_BUSINESS_KEYS, &keys, |(key, id), values| values.extend([(*key).into(), (*id).into()])).await?;
@@ -339,7 +339,7 @@ const FINISH: Stmt = Stmt::shared(
 );
 
 // MySQL takes the hint for an index in this form only.
-const LEAVE_QUEUE: Stmt =
+const DELETE_QUEUED: Stmt =
     Stmt::shared("taking jobs out of the queue", "DELETE FROM scheduler_job_queue WHERE job_id /*any*/")
         .mysql("DELETE q FROM scheduler_job_queue q /*by_id*/ WHERE q.job_id /*any*/");
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ratchet_core::batch::{BatchCounts, CountedBatch};
 use ratchet_core::settle::{Applied, LiveRow, RowChange};
-use ratchet_core::{AttemptRecord, Change, Flow, JobId, JobState, JsonText, Settlement, StoreError};
+use ratchet_core::{AttemptRecord, Change, JobFlags, JobId, JobState, JsonText, Settlement, StoreError};
 
 use crate::flow::batch_counts::{self, Tallies};
 use crate::waist::conn::Conn;
@@ -126,7 +126,7 @@ fn counted_of(id: JobId, total: i64, fields: &mut Fields<'_>) -> Result<CountedB
 }
 
 const _: () = assert!(
-    Flow::DEPENDANTS.with(Flow::BATCH).bits() == 33 && Flow::BATCH_CHILD.bits() == 16,
+    JobFlags::DEPENDANTS.with(JobFlags::BATCH).bits() == 33 && JobFlags::BATCH_CHILD.bits() == 16,
     "the statement below spells the flags"
 );
 

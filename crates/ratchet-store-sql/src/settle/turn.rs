@@ -9,7 +9,7 @@ use crate::settle::settle;
 use crate::waist::conn::Conn;
 
 /// Settles what has ended, then claims for the room there is; in this order, because the other one deadlocks.
-pub async fn turn(
+pub async fn settle_and_claim(
     conn: &mut dyn Conn,
     settlements: &[Settlement],
     request: Option<&ClaimRequest>,

@@ -15,12 +15,16 @@ use crate::work;
 
 #[async_trait]
 impl<B: Backend> TurnStore for SqlStore<B> {
-    async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+    async fn settle_and_claim(
+        &self,
+        settlements: &[Settlement],
+        claim: Option<&ClaimRequest>,
+    ) -> Result<Turn, StoreError> {
         // A poll that finds nothing writes nothing.
         let intent = if settlements.is_empty() { Intent::MaybeWrite } else { Intent::Write };
         let settlements: Arc<[Settlement]> = settlements.into();
         let claim = claim.cloned().map(Arc::new);
-        let turn = work!([settlements, claim], |conn| turn::turn(conn, &settlements, claim.as_deref()));
+        let turn = work!([settlements, claim], |conn| turn::settle_and_claim(conn, &settlements, claim.as_deref()));
         self.transact(intent, turn).await
     }
 

@@ -11,7 +11,7 @@ use ratchet_core::page::check_limit;
 use ratchet_core::signal::{Delivery, SignalTarget};
 use ratchet_core::store::{Delivered, Expired, Swept};
 use ratchet_core::transition::{self, Event, Place};
-use ratchet_core::{ErrorReport, Flow, Followed, JobId, SignalKey, SignalRecord, StoreError, Timestamp};
+use ratchet_core::{ErrorReport, Followed, JobFlags, JobId, SignalKey, SignalRecord, StoreError, Timestamp};
 
 use crate::cluster::database_time;
 use crate::flow::batch_counts::{self, Tallies};
@@ -145,7 +145,7 @@ async fn end(
     if ended.is_empty() {
         return Ok(Vec::new());
     }
-    let has_dependants = |(job, _): &&(&Child, Finished<'_>)| job.waiting.flow.has(Flow::DEPENDANTS);
+    let has_dependants = |(job, _): &&(&Child, Finished<'_>)| job.waiting.flow.has(JobFlags::DEPENDANTS);
     let ends: Vec<End<'_>> =
         ended.iter().filter(has_dependants).map(|(_, end)| End { id: end.id, state: to, result: None }).collect();
     let ids: Vec<JobId> = ended.iter().map(|(_, end)| end.id).collect();

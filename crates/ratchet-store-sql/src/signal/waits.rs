@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
-use ratchet_core::flow::{Waiting, limit_begins, signaled};
-use ratchet_core::{Claim, Flow, JobId, NewJob, Signal, SignalKey, SignalRecord, StoreError, clock};
+use ratchet_core::flow::{WaitState, limit_begins, signaled};
+use ratchet_core::{Claim, JobFlags, JobId, NewJob, Signal, SignalKey, SignalRecord, StoreError, clock};
 
 use crate::cluster::database_time;
 use crate::signal::mailbox::{self, Columns, EMPTY, columns_of, signal_of};
@@ -94,7 +94,7 @@ fn record_of(row: &Row) -> Result<SignalRecord, StoreError> {
 /// Adds to claims the signals that they waited for; one read for all, and none if none did.
 pub(crate) async fn add_signals(conn: &mut dyn Conn, claims: &mut [Claim]) -> Result<(), StoreError> {
     let signaled: Vec<JobId> =
-        claims.iter().filter(|claim| claim.job.flow.has(Flow::SIGNALED)).map(|claim| claim.job.id).collect();
+        claims.iter().filter(|claim| claim.job.flow.has(JobFlags::SIGNALED)).map(|claim| claim.job.id).collect();
     let mut found = read(conn, &signaled).await?;
     if !found.is_empty() {
         for claim in claims {
@@ -147,8 +147,8 @@ const AWAIT_AGAIN: Stmt = Stmt::shared(
 /// because it was kept for them. No time limit runs.
 pub(crate) async fn begin_again(
     conn: &mut dyn Conn,
-    jobs: &[(JobId, Waiting)],
-) -> Result<BTreeMap<JobId, Waiting>, StoreError> {
+    jobs: &[(JobId, WaitState)],
+) -> Result<BTreeMap<JobId, WaitState>, StoreError> {
     if jobs.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -165,7 +165,7 @@ pub(crate) async fn begin_again(
             mailbox::clear(conn, &[signal.key.as_str()]).await?;
         }
     }
-    let ties: Vec<(JobId, Flow)> = left.iter().map(|(id, left)| (*id, left.flow)).collect();
+    let ties: Vec<(JobId, JobFlags)> = left.iter().map(|(id, left)| (*id, left.flow)).collect();
     write_ties(conn, &ties).await?;
     Ok(left)
 }
@@ -193,7 +193,7 @@ const WRITE_TIES: Stmt = Stmt::shared(
 );
 
 /// Writes the ties of jobs where they are kept for good.
-pub(crate) async fn write_ties(conn: &mut dyn Conn, ties: &[(JobId, Flow)]) -> Result<(), StoreError> {
+pub(crate) async fn write_ties(conn: &mut dyn Conn, ties: &[(JobId, JobFlags)]) -> Result<(), StoreError> {
     conn.run_each(&WRITE_TIES, ties, |(id, flow), values| {
         values.extend([(*id).into(), Value::count(flow.at_rest().bits())]);
     })

@@ -3,7 +3,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::{ErrorKind, Flow, JobId, JobState, NodeId, StoreError};
+use ratchet_core::{ErrorKind, JobFlags, JobId, JobState, NodeId, StoreError};
 use uuid::Uuid;
 
 /// What a driver says about a cell that it could not read.
@@ -144,8 +144,8 @@ impl<'r> Fields<'r> {
     }
 
     /// How a job is tied to others.
-    pub fn flow(&mut self, column: &'static str) -> Result<Flow, StoreError> {
-        Ok(Flow::from_bits(self.number(column)?))
+    pub fn flow(&mut self, column: &'static str) -> Result<JobFlags, StoreError> {
+        Ok(JobFlags::from_bits(self.number(column)?))
     }
 
     /// Text that means something, if it is not NULL.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ratchet_core::JobState;
 
-use crate::claim::scan_start::Marks;
+use crate::claim::scan_start::ResumePoints;
 use crate::waist::columns;
 use crate::waist::dialect::Dialect;
 use crate::waist::literal;
@@ -122,7 +122,7 @@ pub struct Texts {
     identified: OnceLock<Dialect>,
     offset_us: AtomicI64,
     rendered: RwLock<HashMap<(&'static str, usize), Arc<str>>>,
-    marks: Marks,
+    resume_points: ResumePoints,
 }
 
 impl Texts {
@@ -139,7 +139,7 @@ impl Texts {
             identified: OnceLock::new(),
             offset_us: AtomicI64::new(0),
             rendered: RwLock::default(),
-            marks: Marks::default(),
+            resume_points: ResumePoints::default(),
         }
     }
 
@@ -157,8 +157,8 @@ impl Texts {
     }
 
     /// Where the lanes of the claim index begin.
-    pub(crate) const fn marks(&self) -> &Marks {
-        &self.marks
+    pub(crate) const fn resume_points(&self) -> &ResumePoints {
+        &self.resume_points
     }
 
     /// Moves what `/*now*/` means, for tests.

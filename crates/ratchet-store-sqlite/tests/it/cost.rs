@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ratchet_conformance::cost::{self, Belonging, Spent, compare, of_a_round};
-use ratchet_conformance::{Bench, Fixture};
+use ratchet_conformance::{Fixture, Harness};
 use ratchet_store_sqlite::sqlx::{self, SqliteConnection};
 
 use super::database::connect;
@@ -16,7 +16,7 @@ fn a_child_costs_about_as_much_as_a_plain_job() {
     super::run(async {
         let (store, dir) = fresh().await;
         let mut log = Log::of(dir.path()).await;
-        let bench = Bench::new(Fixture::new(store.clone(), dir)).await;
+        let harness = Harness::new(Fixture::new(store.clone(), dir)).await;
         let mut log_bytes = 0;
         let mut spent = async || {
             log_bytes += log.empty().await;
@@ -27,7 +27,7 @@ fn a_child_costs_about_as_much_as_a_plain_job() {
         let mut sums = [Spent::default(); 2];
         for round in 0..=ROUNDS {
             for (belonging, sum) in [Belonging::Plain, Belonging::Child].into_iter().zip(&mut sums) {
-                let cost = cost::sum(&of_a_round(&bench, belonging, &mut spent).await);
+                let cost = cost::sum(&of_a_round(&harness, belonging, &mut spent).await);
                 if round > 0 {
                     *sum = *sum + cost;
                 }

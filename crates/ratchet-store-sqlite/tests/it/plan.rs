@@ -42,11 +42,11 @@ async fn steps_at(backlog: usize) -> (u64, u64) {
     let mut request = super::request(node, &["work"], 50);
     request.pools.push(ratchet_core::Pool { queue: QueueName::new("stopped").unwrap(), ..request.pools[0].clone() });
     let steps = store.backend().count_vm_steps().await.unwrap();
-    let first = store.turn(&[], Some(&request)).await.unwrap();
+    let first = store.settle_and_claim(&[], Some(&request)).await.unwrap();
     assert_eq!(first.claimed.len(), 50);
     let claim = steps.swap(0, Ordering::Relaxed);
     let settlements: Vec<_> = first.claimed.iter().map(success).collect();
-    let second = store.turn(&settlements, Some(&request)).await.unwrap();
+    let second = store.settle_and_claim(&settlements, Some(&request)).await.unwrap();
     assert_eq!((second.settled.len(), second.claimed.len()), (50, 50));
     store.next_due(&request).await.unwrap();
     (claim, steps.load(Ordering::Relaxed))

@@ -42,10 +42,10 @@ fn an_idle_poll_writes_nothing() {
         super::submit(&store, vec![super::job(1)]).await;
         let mut other = super::watch::Version::open(dir.path()).await;
         let before = other.read().await;
-        let turn = store.turn(&[], Some(&super::request(node, &["other"], 10))).await.unwrap();
+        let turn = store.settle_and_claim(&[], Some(&super::request(node, &["other"], 10))).await.unwrap();
         assert!(turn.claimed.is_empty());
         assert_eq!(other.read().await, before, "nothing was claimed, so nothing was written");
-        let turn = store.turn(&[], Some(&super::request(node, &["work"], 10))).await.unwrap();
+        let turn = store.settle_and_claim(&[], Some(&super::request(node, &["work"], 10))).await.unwrap();
         assert_eq!(turn.claimed.len(), 1);
         assert_ne!(other.read().await, before, "a claim is seen by others");
     });
@@ -58,11 +58,11 @@ fn a_turn_takes_a_few_statements_however_many_jobs() {
         let node = super::register(&store).await;
         super::submit(&store, (1..=512).map(super::job).collect()).await;
         let request = super::request(node, &["work"], 200);
-        let claimed = store.turn(&[], Some(&request)).await.unwrap().claimed;
+        let claimed = store.settle_and_claim(&[], Some(&request)).await.unwrap().claimed;
         assert_eq!(claimed.len(), 200);
         let settlements: Vec<_> = claimed.iter().map(ratchet_conformance::success).collect();
         let before = store.counts();
-        let turn = store.turn(&settlements, Some(&request)).await.unwrap();
+        let turn = store.settle_and_claim(&settlements, Some(&request)).await.unwrap();
         assert_eq!((turn.settled.len(), turn.claimed.len()), (200, 200));
         let after = store.counts();
         assert_eq!(after.commits - before.commits, 1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ratchet::prelude::*;
 use ratchet::schedule::{DstGap, DstOverlap, DstPolicy, Schedule};
-use ratchet::{JobDefaults, MemoryStore, RecurringFilter, Requirement, SystemClock};
+use ratchet::{JobDefaults, MemoryStore, Requirement, ScheduleFilter, SystemClock};
 use serde::{Deserialize, Serialize};
 
 use crate::node::live;
@@ -212,7 +212,7 @@ async fn wrong_dst() {}
 async fn a_schedule_says_what_happens_when_the_clock_is_shifted() {
     let node = || Ratchet::builder().store(MemoryStore::new(Arc::new(SystemClock)));
     let ratchet = node().jobs(jobs![strict]).start().await.unwrap();
-    let all = ratchet.schedules(&RecurringFilter::default(), None, 10).await.unwrap().items;
+    let all = ratchet.schedules(&ScheduleFilter::default(), None, 10).await.unwrap().items;
     let Schedule::Cron(cron) = &all[0].schedule else { panic!("{all:?}") };
     assert_eq!(cron.dst, DstPolicy { gap: DstGap::Skip, overlap: DstOverlap::Last });
     let refused = node().jobs(jobs![wrong_dst]).start().await.unwrap_err();

@@ -32,14 +32,14 @@ async fn book(ctx: &JobContext, pool: State<SqlitePool>, end: String) -> Result<
     if end == "fail after" { Err("after the commit".into()) } else { Ok("not this".to_owned()) }
 }
 
-/// Is cancelled while it runs, and only then tries to complete.
+/// Is canceled while it runs, and only then tries to complete.
 #[job(max_retries = 0)]
 async fn too_late(ctx: &JobContext, pool: State<SqlitePool>, gate: State<Arc<Gate>>) -> Result<(), BoxError> {
     gate.begun.notify_one();
     gate.open.notified().await;
     let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query("INSERT INTO booking (job) VALUES (?)").bind(ctx.id().to_string()).execute(&mut *tx).await?;
-    let refused = ctx.complete_in(&mut tx, &()).await.expect_err("the job was cancelled");
+    let refused = ctx.complete_in(&mut tx, &()).await.expect_err("the job was canceled");
     gate.refused.lock().await.push(refused.kind().clone());
     tx.rollback().await?;
     gate.done.notify_one();
@@ -190,7 +190,7 @@ async fn a_handler_s_writes_and_its_completion_are_one() {
 }
 
 #[tokio::test]
-async fn a_cancelled_handler_cannot_complete() {
+async fn a_canceled_handler_cannot_complete() {
     let (_dir, pool, ratchet, gate) = node_with_gate().await;
     let handle = ratchet.enqueue(too_late()).submit().await.unwrap();
     gate.begun.notified().await;

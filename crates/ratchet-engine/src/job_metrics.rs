@@ -1,4 +1,4 @@
-//! Which figures belong to what happens to a job: told at once, or gathered for many jobs.
+//! Which metrics belong to what happens to a job: told at once, or gathered for many jobs.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use ratchet_core::{AttemptRecord, AttemptStatus, JobRecord, Kind, QueueName};
 use crate::events::JobEventKind;
 use crate::metrics::{Labels, Meter, names};
 
-/// Whom figures are told.
-pub(crate) trait Tell {
+/// Whom metrics are told.
+pub(crate) trait Recorder {
     /// Something happened so many times.
     fn count(&mut self, name: &'static str, labels: Labels<'_>, times: u64);
 
@@ -29,7 +29,7 @@ pub(crate) trait Tell {
                 once(names::DEAD_LETTERED, &[kind, ("reason", dead_letter_label(reason))]);
             }
             JobEventKind::Deferred { reason, .. } => once(names::DEFERRED, &[kind, ("reason", reason.label())]),
-            JobEventKind::Cancelled { .. } | JobEventKind::CancelledBy { .. } => once(names::CANCELLED, &[kind]),
+            JobEventKind::Canceled { .. } | JobEventKind::CanceledBy { .. } => once(names::CANCELED, &[kind]),
             JobEventKind::Rescued { .. } => once(names::RESCUED, &[kind]),
             JobEventKind::SignalWaiting => once(names::SIGNAL_WAITING, &[kind]),
             JobEventKind::Signaled { .. } => once(names::SIGNAL_DELIVERED, &[kind]),
@@ -58,7 +58,7 @@ pub(crate) trait Tell {
     }
 }
 
-impl Tell for &Meter {
+impl Recorder for &Meter {
     fn count(&mut self, name: &'static str, labels: Labels<'_>, times: u64) {
         Meter::count(self, name, labels, times);
     }
@@ -68,72 +68,72 @@ impl Tell for &Meter {
     }
 }
 
-/// Figures of many jobs, which are told together: of a job that does little, telling each figure alone is a good part of
+/// Metrics of many jobs, which are told together: of a job that does little, telling each metric alone is a good part of
 /// what it costs.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
-    figures: Vec<Figure>,
+pub(crate) struct BatchedMetrics {
+    metrics: Vec<BatchedMetric>,
 }
 
 /// What has come together under one name with the same labels. It stays, empty, when it was told: the next jobs are mostly of the same kinds.
 #[derive(Debug)]
-struct Figure {
+struct BatchedMetric {
     name: &'static str,
     labels: Vec<(&'static str, String)>,
     count: u64,
     seconds: Vec<f64>,
 }
 
-/// Figures that are kept for the next jobs; where kinds come and go, those that are gone are not looked through for ever.
+/// Metrics that are kept for the next jobs; where kinds come and go, those that are gone are not looked through for ever.
 const KEPT_MAX: usize = 128;
 
-impl Gathered {
+impl BatchedMetrics {
     /// Tells what has gathered.
     pub(crate) fn tell(&mut self, meter: &Meter) {
-        for figure in &mut self.figures {
-            if figure.count == 0 && figure.seconds.is_empty() {
+        for metric in &mut self.metrics {
+            if metric.count == 0 && metric.seconds.is_empty() {
                 continue;
             }
-            let labels: Vec<(&str, &str)> = figure.labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            if figure.count > 0 {
-                meter.count(figure.name, &labels, figure.count);
+            let labels: Vec<(&str, &str)> = metric.labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            if metric.count > 0 {
+                meter.count(metric.name, &labels, metric.count);
             }
-            if !figure.seconds.is_empty() {
-                meter.times(figure.name, &labels, &figure.seconds);
+            if !metric.seconds.is_empty() {
+                meter.times(metric.name, &labels, &metric.seconds);
             }
-            figure.count = 0;
-            figure.seconds.clear();
+            metric.count = 0;
+            metric.seconds.clear();
         }
-        if self.figures.len() > KEPT_MAX {
-            self.figures.clear();
+        if self.metrics.len() > KEPT_MAX {
+            self.metrics.clear();
         }
     }
 
-    fn figure(&mut self, name: &'static str, labels: Labels<'_>) -> &mut Figure {
-        let known = self.figures.iter().position(|figure| figure.is(name, labels));
+    fn metric(&mut self, name: &'static str, labels: Labels<'_>) -> &mut BatchedMetric {
+        let known = self.metrics.iter().position(|metric| metric.is(name, labels));
         let at = known.unwrap_or_else(|| {
             let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-            self.figures.push(Figure { name, labels, count: 0, seconds: Vec::new() });
-            self.figures.len() - 1
+            self.metrics.push(BatchedMetric { name, labels, count: 0, seconds: Vec::new() });
+            self.metrics.len() - 1
         });
-        &mut self.figures[at]
+        &mut self.metrics[at]
     }
 }
 
-impl Figure {
+impl BatchedMetric {
     fn is(&self, name: &str, labels: Labels<'_>) -> bool {
         let same = |(one, other): (&(&str, String), &(&str, &str))| one.0 == other.0 && one.1 == other.1;
         self.name == name && self.labels.len() == labels.len() && self.labels.iter().zip(labels).all(same)
     }
 }
 
-impl Tell for Gathered {
+impl Recorder for BatchedMetrics {
     fn count(&mut self, name: &'static str, labels: Labels<'_>, times: u64) {
-        self.figure(name, labels).count += times;
+        self.metric(name, labels).count += times;
     }
 
     fn time(&mut self, name: &'static str, labels: Labels<'_>, took: Duration) {
-        self.figure(name, labels).seconds.push(took.as_secs_f64());
+        self.metric(name, labels).seconds.push(took.as_secs_f64());
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     fn figures_with_the_same_labels_are_told_together_and_once() {
         let calls = Calls::default();
         let meter = Meter::new(Arc::new(calls.clone()));
-        let mut gathered = Gathered::default();
+        let mut gathered = BatchedMetrics::default();
         for kind in ["a", "b", "a"] {
             gathered.count("ended", &[("kind", kind)], 1);
             gathered.time("took", &[("kind", kind)], Duration::from_secs(2));
@@ -203,11 +203,11 @@ mod tests {
 
     #[test]
     fn kinds_that_come_and_go_are_forgotten() {
-        let mut gathered = Gathered::default();
+        let mut gathered = BatchedMetrics::default();
         for kind in 0..=KEPT_MAX {
             gathered.count("ended", &[("kind", &kind.to_string())], 1);
         }
         gathered.tell(&Meter::default());
-        assert_eq!(gathered.figures.len(), 0);
+        assert_eq!(gathered.metrics.len(), 0);
     }
 }

@@ -5,12 +5,12 @@ use ratchet_core::store::{ArchiveRequest, Archived, PurgeLog, Removal};
 use ratchet_core::{JobId, JobState, NodeId, Retention, Store, StoreError};
 
 use super::BulkEventKind;
-use super::portion::Pace;
-use super::shelve::{LINES_TOGETHER, TOGETHER};
-use super::walk::Walk;
+use super::archive::{LINES_TOGETHER, TOGETHER};
+use super::pacing::Pace;
+use super::scan::LogScan;
 use crate::client::Client;
+use crate::heartbeat::Standing;
 use crate::lease::{self, KeptLease, Lease};
-use crate::pulse::Standing;
 use crate::stats::{Counters, Loop};
 use crate::upkeep::Upkeep;
 
@@ -23,7 +23,7 @@ const AGAIN_MIN: Duration = Duration::from_mins(1);
 const AGAIN_MAX: Duration = Duration::from_hours(1);
 
 /// Archives and purges in small portions, with pauses.
-pub(crate) struct Keeper {
+pub(crate) struct Archiver {
     store: Arc<dyn Store>,
     client: Client,
     counters: Arc<Counters>,
@@ -35,7 +35,7 @@ pub(crate) struct Keeper {
     /// step over it.
     passed: [Passed; JobState::ALL.len()],
     /// How far the purge of logs is, likewise.
-    lines: Walk,
+    lines: LogScan,
     /// When to look at all lines from the start.
     lines_again: Instant,
 }
@@ -75,8 +75,8 @@ enum Chore {
     PurgeLogs(Duration),
 }
 
-impl Upkeep for Keeper {
-    const LOOP: Loop = Loop::Care;
+impl Upkeep for Archiver {
+    const LOOP: Loop = Loop::Retention;
 
     async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
         self.round(standing.node).await?;
@@ -85,7 +85,7 @@ impl Upkeep for Keeper {
     }
 }
 
-impl Keeper {
+impl Archiver {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         client: Client,
@@ -94,10 +94,10 @@ impl Keeper {
         every: Duration,
     ) -> Self {
         let every = if retention.deletes_successes() { every.min(DELETE_EVERY) } else { every };
-        let lease = Lease { store: store.clone(), name: lease::CARE, ttl: LEASE_TTL };
+        let lease = Lease { store: store.clone(), name: lease::RETENTION, ttl: LEASE_TTL };
         let now = Instant::now();
         let passed = JobState::ALL.map(|state| Passed::new(now, &retention, state));
-        let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), Walk::new(now));
+        let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), LogScan::new(now));
         let (pace, lines_again) = (Pace::new(), now + AGAIN_MAX);
         Self { store, client, counters, lease, retention, every, pace, passed, lines, lines_again }
     }
@@ -126,7 +126,7 @@ impl Keeper {
             }
         }
         if now >= self.lines_again {
-            (self.lines, self.lines_again) = (Walk::new(now), now + AGAIN_MAX);
+            (self.lines, self.lines_again) = (LogScan::new(now), now + AGAIN_MAX);
         }
         self.lines.begin(now);
         let mut failed = Ok(());
@@ -147,7 +147,7 @@ impl Keeper {
                 deleted += some.deleted;
                 portions += 1;
                 // A round that has much to do takes hours, and is well if its portions are.
-                self.counters.last_success.mark(Loop::Care, self.client.now());
+                self.counters.last_success.mark(Loop::Retention, self.client.now());
                 if !some.more {
                     break true;
                 }

@@ -6,7 +6,7 @@ use ratchet_core::store::{ArchiveRequest, Archived, Removal};
 use ratchet_core::{CountBy, Counted, DeadLetter, DeadLetterFilter, JobId, JobState, StoreError, clock, limits};
 
 use super::BulkEventKind;
-use super::portion::Pace;
+use super::pacing::Pace;
 use crate::authorizer::{Action, Target};
 use crate::client::Client;
 
@@ -63,7 +63,7 @@ impl Client {
     }
 
     /// Takes dead letters out of the dead letter queue that failed longer ago than `age`; says how many. They go to the archive.
-    pub async fn purge_dead_letters(&self, age: Duration) -> Result<u64, StoreError> {
+    pub async fn archive_dead_letters(&self, age: Duration) -> Result<u64, StoreError> {
         self.archive(JobState::Failed, age).await
     }
 
@@ -76,13 +76,13 @@ impl Client {
     /// # async fn clean(client: ratchet_engine::Client, kind: Kind) -> Result<(), StoreError> {
     /// let jobs = JobFilter { kind: Some(kind), ..JobFilter::default() };
     /// let filter = DeadLetterFilter { jobs, ..DeadLetterFilter::default() };
-    /// let would_go = client.dead_letters_to_purge(&filter, Duration::ZERO).await?;
-    /// let gone = client.purge_dead_letters_of(&filter, Duration::ZERO).await?;
+    /// let would_go = client.dead_letters_to_archive(&filter, Duration::ZERO).await?;
+    /// let gone = client.archive_dead_letters_of(&filter, Duration::ZERO).await?;
     /// assert!(gone <= would_go);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn purge_dead_letters_of(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
+    pub async fn archive_dead_letters_of(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
         let state = JobState::Failed;
         let mut old = self.old_letters(filter, age).await?;
         let (mut moved, mut pace) = (0, Pace::new());
@@ -97,9 +97,9 @@ impl Client {
         Ok(moved)
     }
 
-    /// How many dead letters [`purge_dead_letters_of`](Self::purge_dead_letters_of) would take, at most: those stay that
+    /// How many dead letters [`archive_dead_letters_of`](Self::archive_dead_letters_of) would take, at most: those stay that
     /// something live hangs on.
-    pub async fn dead_letters_to_purge(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
+    pub async fn dead_letters_to_archive(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
         let mut old = self.old_letters(filter, age).await?;
         let mut count = 0;
         while let Some(letters) = old.next(self, TOGETHER).await? {

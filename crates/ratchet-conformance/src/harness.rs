@@ -44,7 +44,7 @@ impl fmt::Debug for Fixture {
 
 /// A case's tools: the store, its clock, and one registered node.
 #[derive(Debug)]
-pub struct Bench {
+pub struct Harness {
     pub(crate) store: Arc<dyn Store>,
     /// A node that is registered and alive, unless the case lets it die.
     pub(crate) node: NodeId,
@@ -54,10 +54,10 @@ pub struct Bench {
 /// The kind of jobs that do not matter otherwise.
 pub(crate) const KIND: &str = "work";
 
-impl Bench {
-    /// Sets up the bench on a fresh store.
+impl Harness {
+    /// Sets up the harness on a fresh store.
     pub async fn new(fixture: Fixture) -> Self {
-        let node = registration("bench");
+        let node = registration("harness");
         fixture.store.register(&node).await.expect("a fresh store takes a node");
         Self { store: fixture.store.clone(), node: node.id, fixture }
     }
@@ -86,7 +86,7 @@ impl Bench {
     }
 
     pub(crate) async fn beat(&self, node: NodeId) -> bool {
-        self.store.open_pulse().await.unwrap().beat(node, NodeVitals::default()).await.unwrap()
+        self.store.open_heartbeat().await.unwrap().beat(node, NodeVitals::default()).await.unwrap()
     }
 
     pub(crate) async fn find_node(&self, node: NodeId) -> Option<NodeRecord> {
@@ -190,7 +190,7 @@ impl Bench {
     // Settling.
 
     pub(crate) async fn turn(&self, settlements: &[Settlement], claim: Option<&ClaimRequest>) -> Turn {
-        let turn = self.store.turn(settlements, claim).await.expect("the turn is no error");
+        let turn = self.store.settle_and_claim(settlements, claim).await.expect("the turn is no error");
         assert_eq!(turn.settled.len(), settlements.len(), "one answer per settlement");
         turn
     }

@@ -1,15 +1,15 @@
-use super::{Edge, EdgeState, Flow, Join};
+use super::{Edge, EdgeState, JobFlags, Join};
 use crate::record::JobRecord;
 
 /// Why a failed job must not be retried: it never ran, because whether it is to run could not be told from a job before it.
 ///
 /// The result of a job that has succeeded does not change, so a retry could only fail the same way, or run the job unjudged.
 /// `before` are the edges that lead to it, each with its parent, as far as that is still there.
-pub fn untold<'a>(
+pub fn undecidable<'a>(
     job: &JobRecord,
     before: impl IntoIterator<Item = (&'a Edge, Option<&'a JobRecord>)>,
 ) -> Option<String> {
-    if !may_be_untold(job) {
+    if !may_be_undecidable(job) {
         return None;
     }
     let (edge, _) = before.into_iter().find(|(edge, parent)| is_untold(job, edge, *parent))?;
@@ -20,9 +20,9 @@ pub fn untold<'a>(
     ))
 }
 
-/// Whether [`untold`] has to be asked at all: it costs a look at the edges.
-pub fn may_be_untold(job: &JobRecord) -> bool {
-    job.flow.has(Flow::INPUTS) && job.attempts == 0 && job.crash_count == 0
+/// Whether [`undecidable`] has to be asked at all: it costs a look at the edges.
+pub fn may_be_undecidable(job: &JobRecord) -> bool {
+    job.flow.has(JobFlags::INPUTS) && job.attempts == 0 && job.crash_count == 0
 }
 
 fn is_untold(job: &JobRecord, edge: &Edge, parent: Option<&JobRecord>) -> bool {
@@ -31,7 +31,7 @@ fn is_untold(job: &JobRecord, edge: &Edge, parent: Option<&JobRecord>) -> bool {
     }
     match parent {
         Some(parent) => edge.condition.holds(parent.state, parent.result.as_ref()).is_err(),
-        // One that said no would have cancelled it.
+        // One that said no would have canceled it.
         None => job.flow.join() == Join::All,
     }
 }

@@ -14,7 +14,7 @@ use crate::resilience::Guarded;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Narrows what one claim asks for.
-pub(crate) struct Narrow<'a> {
+pub(crate) struct ClaimFilter<'a> {
     registry: &'a Registry,
     resilience: &'a Guarded,
     /// Whether this claim asks for trials: every other one does, because slots that are kept for trials are lost to others
@@ -27,7 +27,7 @@ pub(crate) struct Narrow<'a> {
 }
 
 /// What is left of the kinds of a pool.
-pub(crate) struct Narrowed {
+pub(crate) struct FilteredPool {
     /// Those that may take all free slots.
     pub(crate) kinds: Arc<[Kind]>,
     /// Those that try a service, which may together take so many.
@@ -41,7 +41,7 @@ struct Trial {
     kinds: Vec<Kind>,
 }
 
-impl<'a> Narrow<'a> {
+impl<'a> ClaimFilter<'a> {
     pub(crate) fn new(registry: &'a Registry, resilience: &'a Guarded, tries: bool) -> Self {
         Self { registry, resilience, tries, asked: HashMap::new(), again: None }
     }
@@ -52,7 +52,7 @@ impl<'a> Narrow<'a> {
     }
 
     /// `round` is another one each time, so that where slots are few no service takes them from another for ever.
-    pub(crate) fn narrow(&mut self, kinds: &Arc<[Kind]>, free: usize, round: usize) -> Narrowed {
+    pub(crate) fn apply(&mut self, kinds: &Arc<[Kind]>, free: usize, round: usize) -> FilteredPool {
         let mut left = Vec::new();
         let mut trials: Vec<Trial> = Vec::new();
         for kind in kinds.iter() {
@@ -71,7 +71,7 @@ impl<'a> Narrow<'a> {
             }
         }
         let kinds = if left.len() == kinds.len() { kinds.clone() } else { left.into() };
-        Narrowed { kinds, trials: if self.tries { self.share(trials, free, round) } else { Vec::new() } }
+        FilteredPool { kinds, trials: if self.tries { self.share(trials, free, round) } else { Vec::new() } }
     }
 
     /// Room for each service that is tried, of what is free.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::elapsed;
-use crate::flow::{Condition, Edge, Flow};
+use crate::flow::{Condition, Edge, JobFlags};
 use crate::id::{JobId, fire_id};
 use crate::invalid::InvalidInput;
 use crate::name::BusinessKey;
@@ -16,7 +16,7 @@ use crate::transition::Place;
 
 /// A schedule that is to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewRecurring {
+pub struct NewSchedule {
     /// Its id, made by the caller.
     pub id: JobId,
     /// What each fire does.
@@ -39,7 +39,7 @@ pub struct NewRecurring {
     pub next_fire: Option<Timestamp>,
 }
 
-impl NewRecurring {
+impl NewSchedule {
     /// Checks what the field types cannot.
     pub fn check(&self) -> Result<(), InvalidInput> {
         self.spec.check()?;
@@ -55,7 +55,7 @@ impl NewRecurring {
 
 /// A schedule as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RecurringRecord {
+pub struct ScheduleRecord {
     /// Its id.
     pub id: JobId,
     /// What each fire does.
@@ -92,9 +92,9 @@ pub struct RecurringRecord {
     pub updated_at: Timestamp,
 }
 
-impl RecurringRecord {
+impl ScheduleRecord {
     /// A schedule that was just stored.
-    pub fn stored(new: &NewRecurring, now: Timestamp) -> Self {
+    pub fn stored(new: &NewSchedule, now: Timestamp) -> Self {
         Self {
             id: new.id,
             spec: new.spec.clone(),
@@ -117,7 +117,7 @@ impl RecurringRecord {
     }
 
     /// Whether this is what `new` says, apart from what time has changed.
-    pub fn is_as_declared(&self, new: &NewRecurring) -> bool {
+    pub fn is_as_declared(&self, new: &NewSchedule) -> bool {
         let same = |a: &Option<JobSpec>, b: &Option<JobSpec>| match (a, b) {
             (Some(a), Some(b)) => a.means_the_same(b),
             (a, b) => a == b,
@@ -136,7 +136,7 @@ impl RecurringRecord {
     }
 
     /// When it fires next if it is changed `now` to what `new` says: other times count from now on, but what is due is due.
-    pub fn next_fire_if_changed(&self, new: &NewRecurring, now: Timestamp) -> Option<Timestamp> {
+    pub fn next_fire_if_changed(&self, new: &NewSchedule, now: Timestamp) -> Option<Timestamp> {
         let is_due = self.next_fire.is_some_and(|next| next <= now);
         if is_due || self.schedule == new.schedule { self.next_fire } else { new.next_fire }
     }
@@ -215,7 +215,7 @@ pub struct Firing {
 }
 
 /// Most jobs of one schedule that wait for each other.
-pub const QUEUED_MAX: usize = 100;
+pub(super) const QUEUED_MAX: usize = 100;
 
 /// What is stored of a firing, by the overlap policy.
 #[derive(Debug, Default, PartialEq)]
@@ -258,7 +258,7 @@ pub struct Advance {
 
 impl Advance {
     /// Makes this of a record.
-    pub fn write(self, one: &mut RecurringRecord) {
+    pub fn write(self, one: &mut ScheduleRecord) {
         one.next_fire = self.next_fire;
         one.last_fire = self.last_fire.or(one.last_fire);
         one.last_job = self.last_job.or(one.last_job);
@@ -282,7 +282,7 @@ impl Firing {
     }
 }
 
-/// Whether a job that is cancelled at this place leaves those behind it to the job before it.
+/// Whether a job that is canceled at this place leaves those behind it to the job before it.
 ///
 /// A fire that waits in its schedule's queue does. Its own end lets nobody go: they would run beside what it waited for.
 pub fn leaves_its_place(job_type: JobType, place: Place) -> bool {
@@ -325,11 +325,11 @@ pub fn arrange(firing: &Firing, overlap: OverlapPolicy, live: Option<JobId>, que
                 job.start = StartState::Waiting;
                 job.waits_for = 1;
                 job.workflow = Some(firing.id);
-                job.flow = Flow::DEPENDANTS.with(Flow::INPUTS);
+                job.flow = JobFlags::DEPENDANTS.with(JobFlags::INPUTS);
             }
             (OverlapPolicy::Queue, None) => {
                 job.workflow = Some(firing.id);
-                job.flow = Flow::DEPENDANTS;
+                job.flow = JobFlags::DEPENDANTS;
             }
         }
         last = Some(job.id);
@@ -340,7 +340,7 @@ pub fn arrange(firing: &Firing, overlap: OverlapPolicy, live: Option<JobId>, que
 
 /// Which schedules to list; every field that is set narrows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecurringFilter {
+pub struct ScheduleFilter {
     /// With this tag.
     pub tag: Option<crate::name::Tag>,
     /// With this business key.
@@ -353,7 +353,7 @@ pub struct RecurringFilter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ArchiveReason {
-    /// A person cancelled it.
+    /// A person canceled it.
     Canceled,
     /// No live node declares it any more.
     Retired,
@@ -384,9 +384,9 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn every_minute(overlap: OverlapPolicy) -> RecurringRecord {
+    fn every_minute(overlap: OverlapPolicy) -> ScheduleRecord {
         let schedule = Schedule::Every(Every::new(Duration::from_mins(1), at(0)).unwrap());
-        let new = NewRecurring {
+        let new = NewSchedule {
             id: JobId(Uuid::from_u128(7)),
             spec: JobSpec::new(Kind::new("tick").unwrap(), JsonText::null()),
             on_success: None,
@@ -398,7 +398,7 @@ mod tests {
             declared: false,
             next_fire: Some(at(60)),
         };
-        RecurringRecord::stored(&new, at(0))
+        ScheduleRecord::stored(&new, at(0))
     }
 
     #[test]
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(firing, record.firing(at(61)).unwrap(), "whoever fires, and when");
         assert_eq!((firing.jobs[0].due, firing.jobs[0].parent), (Due::At(at(60)), Some(record.id)));
         assert_ne!(record.job_at(at(60)).id, record.job_at(at(120)).id);
-        let paused = RecurringRecord { paused: true, ..record };
+        let paused = ScheduleRecord { paused: true, ..record };
         assert_eq!(paused.firing(at(600)), None);
     }
 

@@ -10,7 +10,7 @@ const LAG: Duration = Duration::from_mins(10);
 /// Lines are found by the ids of their jobs, and a line may be younger than its job: when the walk comes by for the first time it
 /// may have to stay for a little. So the next walk does not begin where the last one ended, but where one ended a while ago.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct LogScan {
     /// Where walks begin.
     from: Option<(JobId, LogPlace)>,
     /// Where they will begin next.
@@ -21,7 +21,7 @@ pub(super) struct Walk {
     next: Instant,
 }
 
-impl Walk {
+impl LogScan {
     pub(super) fn new(now: Instant) -> Self {
         Self { from: None, then: None, reached: None, next: now + LAG }
     }
@@ -47,7 +47,7 @@ mod tests {
     fn a_walk_begins_where_one_was_a_while_ago() {
         let place = |number| Some((JobId(Uuid::from_u128(number)), LogPlace { version: 1, seq: 1 }));
         let start = Instant::now();
-        let mut walk = Walk::new(start);
+        let mut walk = LogScan::new(start);
         let mut begun_at = Vec::new();
         for minute in 0..40_u32 {
             walk.begin(start + Duration::from_mins(minute.into()));

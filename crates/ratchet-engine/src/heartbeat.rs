@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use ratchet_core::node::NodeRegistration;
-use ratchet_core::store::PulseStore;
+use ratchet_core::store::HeartbeatStore;
 use ratchet_core::{Clock, NodeId, Store, StoreError};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -27,19 +27,19 @@ pub(crate) struct Standing {
     pub(crate) alive_since: Instant,
     /// The node has not been heard for two thirds of its grace: others may soon take its jobs, so it must stop them.
     pub(crate) fenced: bool,
-    /// The right to run jobs: cancelled from the heartbeat's own thread, so that it ends on time whatever the pump does.
+    /// The right to run jobs: canceled from the heartbeat's own thread, so that it ends on time whatever the pump does.
     pub(crate) right: CancellationToken,
 }
 
 /// The running heartbeat; dropping it ends the thread.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct Heartbeat {
     pub(crate) standing: watch::Receiver<Standing>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-pub(crate) struct PulseConfig {
+pub(crate) struct HeartbeatConfig {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) registration: NodeRegistration,
     pub(crate) heartbeat: Duration,
@@ -48,16 +48,16 @@ pub(crate) struct PulseConfig {
     pub(crate) counters: Arc<Counters>,
 }
 
-impl Pulse {
+impl Heartbeat {
     /// Registers the node and begins to beat; returns after the first success.
-    pub(crate) async fn start(config: PulseConfig) -> Result<Self, StoreError> {
+    pub(crate) async fn start(config: HeartbeatConfig) -> Result<Self, StoreError> {
         config.counters.last_success.begin(Loop::Heartbeat, config.clock.now());
         config.counters.last_success.waits(Loop::Heartbeat, config.heartbeat);
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, first) = oneshot::channel();
         let stopped = stop.clone();
         let thread = std::thread::Builder::new()
-            .name("ratchet-pulse".to_owned())
+            .name("ratchet-heartbeat".to_owned())
             .spawn(move || beat_until_stopped(&config, ready, &stopped))
             .map_err(|error| {
                 let problem = "the operating system refused a thread for the heartbeat";
@@ -91,7 +91,7 @@ impl Pulse {
     }
 }
 
-impl Drop for Pulse {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = &self.thread {
@@ -102,7 +102,7 @@ impl Drop for Pulse {
 
 type Ready = oneshot::Sender<Result<watch::Receiver<Standing>, StoreError>>;
 
-fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
+fn beat_until_stopped(config: &HeartbeatConfig, ready: Ready, stop: &AtomicBool) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -114,12 +114,12 @@ fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
         }
     };
     let opened = runtime.block_on(async {
-        let mut pulse = config.store.open_pulse().await?;
-        pulse.register(&config.registration).await?;
-        Ok(pulse)
+        let mut heartbeat = config.store.open_heartbeat().await?;
+        heartbeat.register(&config.registration).await?;
+        Ok(heartbeat)
     });
-    let pulse = match opened {
-        Ok(pulse) => pulse,
+    let heartbeat = match opened {
+        Ok(heartbeat) => heartbeat,
         Err(error) => {
             let _ = ready.send(Err(error));
             return;
@@ -134,7 +134,7 @@ fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
     }
     let mut beater = Beater {
         config,
-        pulse: Some(pulse),
+        heartbeat: Some(heartbeat),
         standing,
         publish,
         heard: now,
@@ -153,8 +153,8 @@ fn beat_until_stopped(config: &PulseConfig, ready: Ready, stop: &AtomicBool) {
 }
 
 struct Beater<'a> {
-    config: &'a PulseConfig,
-    pulse: Option<Box<dyn PulseStore>>,
+    config: &'a HeartbeatConfig,
+    heartbeat: Option<Box<dyn HeartbeatStore>>,
     standing: Standing,
     publish: watch::Sender<Standing>,
     /// When the last success began: others count from then.
@@ -217,7 +217,7 @@ impl Beater<'_> {
         }
         // Sampled after the attempt: a process that was stopped for long learns of it here.
         if self.heard.elapsed() >= self.config.grace * 2 / 3 && !self.standing.fenced {
-            tracing::error!(node = %self.standing.node, "no heartbeat for two thirds of the grace: running work is cancelled");
+            tracing::error!(node = %self.standing.node, "no heartbeat for two thirds of the grace: running work is canceled");
             self.standing.fenced = true;
             self.standing.right.cancel();
         }
@@ -234,11 +234,11 @@ impl Beater<'_> {
     /// Compares the clocks, on the connection that beats, if it is time to.
     async fn measure_skew(&mut self) {
         let limit = self.before_fencing(ROUND_TRIP_MAX);
-        let Some(pulse) = self.pulse.as_mut().filter(|_| self.measure <= Instant::now()) else { return };
+        let Some(heartbeat) = self.heartbeat.as_mut().filter(|_| self.measure <= Instant::now()) else { return };
         self.measure = Instant::now() + MEASURE_EVERY;
         let clock = &self.config.clock;
         let (begun, before) = (Instant::now(), clock.now());
-        let asked = AssertUnwindSafe(pulse.database_time()).catch_unwind();
+        let asked = AssertUnwindSafe(heartbeat.database_time()).catch_unwind();
         let answer = tokio::time::timeout(limit, asked).await;
         let (took, after) = (begun.elapsed(), clock.now());
         let database = match answer {
@@ -250,7 +250,7 @@ impl Beater<'_> {
             Ok(Err(_)) | Err(_) => {
                 tracing::debug!("the database's time took too long to read, or reading it panicked");
                 // The answer may still be on its way, to a question that nobody asks any more.
-                self.pulse = None;
+                self.heartbeat = None;
                 return;
             }
         };
@@ -265,11 +265,11 @@ impl Beater<'_> {
     }
 
     async fn try_beat(&mut self) -> Result<bool, StoreError> {
-        let pulse = match &mut self.pulse {
-            Some(pulse) => pulse,
-            empty => empty.insert(self.config.store.open_pulse().await?),
+        let heartbeat = match &mut self.heartbeat {
+            Some(heartbeat) => heartbeat,
+            empty => empty.insert(self.config.store.open_heartbeat().await?),
         };
-        pulse.beat(self.standing.node, self.config.counters.vitals.read()).await
+        heartbeat.beat(self.standing.node, self.config.counters.vitals.read()).await
     }
 
     fn missed(&mut self, error: Option<&StoreError>) {
@@ -280,15 +280,15 @@ impl Beater<'_> {
             tracing::warn!(silent_ms, "a heartbeat took too long");
         }
         // The connection may be what is broken.
-        self.pulse = None;
+        self.heartbeat = None;
     }
 
     /// Declared dead: what this incarnation ran belongs to others. Goes on as a new one.
     async fn reincarnate(&mut self) {
         let node = new_node_id();
         let registration = NodeRegistration { id: node, ..self.config.registration.clone() };
-        let Some(pulse) = &mut self.pulse else { return };
-        match pulse.register(&registration).await {
+        let Some(heartbeat) = &mut self.heartbeat else { return };
+        match heartbeat.register(&registration).await {
             Ok(()) => {
                 tracing::error!(old = %self.standing.node, new = %node, "this node was declared dead; it goes on as a new incarnation");
                 self.config.counters.reincarnations.add(1);

@@ -8,14 +8,14 @@ use crate::workflow::open_result;
 
 /// The parts of a claimed job that a codec may have written, as JSON.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct DecodedInputs {
     pub(crate) payload: JsonText,
     pub(crate) inputs: Vec<Input>,
     pub(crate) origin: Option<Origin>,
     pub(crate) signal: Option<Signal>,
 }
 
-impl Opened {
+impl DecodedInputs {
     /// Decodes them all.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ async fn a_node_archives_what_was_kept_long_enough_and_tells_how_many() {
     let ratchet = quick(&stage)
         .store(store.clone())
         .retention(nothing_is_kept())
-        .care(Duration::from_millis(10))
+        .retention_interval(Duration::from_millis(10))
         .on_bulk_event(move |event| {
             if let BulkEventKind::JobsArchived { count, .. } = event.what {
                 heard.fetch_add(count, Ordering::SeqCst);
@@ -44,18 +44,25 @@ async fn a_node_archives_what_was_kept_long_enough_and_tells_how_many() {
     assert_eq!(waiting.status().await.unwrap(), JobState::Pending);
     let archived = JobFilter { archive: ArchiveScope::Archived, ..JobFilter::default() };
     assert_eq!(ratchet.list(&archived, None, 10).await.unwrap().items.len(), 2);
-    assert!(!store.acquire_lease("care", new_node_id(), Duration::from_secs(1)).await.unwrap(), "one node does it");
+    assert!(
+        !store.acquire_lease("retention", new_node_id(), Duration::from_secs(1)).await.unwrap(),
+        "one node does it"
+    );
     ratchet.shutdown().await;
     assert_eq!(told.load(Ordering::SeqCst), 2);
-    assert!(store.acquire_lease("care", new_node_id(), Duration::from_secs(1)).await.unwrap(), "another may do it now");
+    assert!(
+        store.acquire_lease("retention", new_node_id(), Duration::from_secs(1)).await.unwrap(),
+        "another may do it now"
+    );
 }
 
 #[tokio::test]
 async fn jobs_that_cannot_be_archived_keep_no_others_from_it() {
     let (stage, store) = (Stage::default(), Faulty::new(memory()));
     *store.unarchivable.lock().unwrap() = Some(JobState::Succeeded);
-    let care = quick(&stage).store(store.clone()).retention(nothing_is_kept()).care(Duration::from_millis(10));
-    let ratchet = care.start().await.unwrap();
+    let archiving =
+        quick(&stage).store(store.clone()).retention(nothing_is_kept()).retention_interval(Duration::from_millis(10));
+    let ratchet = archiving.start().await.unwrap();
     let done = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
     let failed = ratchet.enqueue(Play::FailForGood).submit().await.unwrap();
     let is_archived = async |id| ratchet.find(id).await.unwrap().unwrap().archived_at.is_some();
@@ -79,7 +86,7 @@ async fn grouping_dead_letters_ends_though_pages_hold_none() {
 async fn a_node_deletes_what_was_archived_long_enough_ago() {
     let stage = Stage::default();
     let retention = Retention { archive: Some(Duration::from_millis(200)), ..nothing_is_kept() };
-    let builder = quick(&stage).store(memory()).retention(retention).care(Duration::from_millis(10));
+    let builder = quick(&stage).store(memory()).retention(retention).retention_interval(Duration::from_millis(10));
     let ratchet = builder.start().await.unwrap();
     let mut events = ratchet.bulk_events();
     let done = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
@@ -95,11 +102,11 @@ async fn a_node_deletes_what_was_archived_long_enough_ago() {
 #[tokio::test]
 async fn a_node_that_keeps_everything_leaves_the_lease_to_others() {
     let (stage, store) = (Stage::default(), memory());
-    let builder = quick(&stage).store(store.clone()).care(Duration::from_millis(10));
+    let builder = quick(&stage).store(store.clone()).retention_interval(Duration::from_millis(10));
     let ratchet = builder.retention(Retention::keep_everything()).start().await.unwrap();
     let handle = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
     handle.result().await.unwrap();
-    assert!(store.acquire_lease("care", new_node_id(), Duration::from_secs(1)).await.unwrap());
+    assert!(store.acquire_lease("retention", new_node_id(), Duration::from_secs(1)).await.unwrap());
     assert_eq!(ratchet.find(handle.id()).await.unwrap().unwrap().archived_at, None);
 }
 
@@ -162,8 +169,8 @@ async fn archiving_and_purging_can_be_asked_for() {
     let (ratchet, _) = engine().await;
     let handle = ratchet.enqueue(Play::FailForGood).submit().await.unwrap();
     handle.wait().await.unwrap();
-    assert_eq!(ratchet.purge_dead_letters(Duration::from_hours(1)).await.unwrap(), 0);
-    eventually("the next millisecond", async || ratchet.purge_dead_letters(Duration::ZERO).await.unwrap() == 1).await;
+    assert_eq!(ratchet.archive_dead_letters(Duration::from_hours(1)).await.unwrap(), 0);
+    eventually("the next millisecond", async || ratchet.archive_dead_letters(Duration::ZERO).await.unwrap() == 1).await;
     assert_eq!(ratchet.purge_archive(Duration::from_hours(1)).await.unwrap(), 0);
     assert_eq!(ratchet.purge_archive(Duration::ZERO).await.unwrap(), 1);
     assert_eq!(ratchet.find(handle.id()).await.unwrap(), None);

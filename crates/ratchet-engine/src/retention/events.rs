@@ -23,7 +23,7 @@ pub enum BulkEventKind {
     JobsRetried {
         /// How many.
         count: u64,
-        /// How many jobs wait again that had been cancelled because of them.
+        /// How many jobs wait again that had been canceled because of them.
         revived: u64,
         /// Which ones were asked for.
         filter: Box<DeadLetterFilter>,

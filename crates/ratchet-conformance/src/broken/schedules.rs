@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::page::{JobCursor, Page};
-use ratchet_core::recurring::{ArchiveReason, Firing, NewRecurring, RecurringFilter, RecurringRecord};
+use ratchet_core::schedule::{ArchiveReason, Firing, NewSchedule, ScheduleFilter, ScheduleRecord};
 use ratchet_core::schedule::{MisfirePolicy, OverlapPolicy};
 use ratchet_core::store::{Declared, Fired, StoreDecorator};
 use ratchet_core::{JobId, JobState, Store, StoreError};
@@ -10,62 +10,62 @@ use ratchet_core::{JobId, JobState, Store, StoreError};
 use super::{Broken, Flaw, Layer};
 
 #[derive(Debug)]
-pub(super) enum Recurring {}
+pub(super) enum Schedules {}
 
-impl StoreDecorator for Layer<Recurring> {
+impl StoreDecorator for Layer<Schedules> {
     fn inner(&self) -> &dyn Store {
         self.below()
     }
 
-    async fn create_recurring(&self, new: &NewRecurring) -> Result<(), StoreError> {
-        self.good.create_recurring(&self.spoilt(new)).await
+    async fn create_schedule(&self, new: &NewSchedule) -> Result<(), StoreError> {
+        self.good.create_schedule(&self.spoilt(new)).await
     }
 
-    async fn declare_recurring(&self, all: &[NewRecurring]) -> Result<Vec<Declared>, StoreError> {
+    async fn declare_schedules(&self, all: &[NewSchedule]) -> Result<Vec<Declared>, StoreError> {
         let mut declared = Vec::with_capacity(all.len());
         for new in all {
             if self.has(Flaw::DeclaresAnew) {
-                self.good.cancel_recurring(new.id, ArchiveReason::Canceled, None).await?;
+                self.good.cancel_schedule(new.id, ArchiveReason::Canceled, None).await?;
             }
-            if self.has(Flaw::ForgetsTheRetired) && self.good.find_recurring(&[new.id]).await?.is_empty() {
-                self.good.create_recurring(new).await?;
+            if self.has(Flaw::ForgetsTheRetired) && self.good.find_schedules(&[new.id]).await?.is_empty() {
+                self.good.create_schedule(new).await?;
                 declared.push(Declared::Created);
             } else {
-                declared.extend(self.good.declare_recurring(&[self.spoilt(new)]).await?);
+                declared.extend(self.good.declare_schedules(&[self.spoilt(new)]).await?);
             }
         }
         Ok(declared)
     }
 
-    async fn list_recurring(
+    async fn list_schedules(
         &self,
-        filter: &RecurringFilter,
+        filter: &ScheduleFilter,
         after: Option<JobCursor>,
         limit: usize,
-    ) -> Result<Page<RecurringRecord>, StoreError> {
-        let all = RecurringFilter::default();
+    ) -> Result<Page<ScheduleRecord>, StoreError> {
+        let all = ScheduleFilter::default();
         let filter = if self.has(Flaw::IgnoresFilters) { &all } else { filter };
-        self.good.list_recurring(filter, after, limit).await
+        self.good.list_schedules(filter, after, limit).await
     }
 
     async fn next_fire(&self) -> Result<Option<Duration>, StoreError> {
         if self.has(Flaw::NeverDue) { Ok(None) } else { self.good.next_fire().await }
     }
 
-    async fn due_recurring(&self, limit: usize) -> Result<(Timestamp, Vec<RecurringRecord>), StoreError> {
+    async fn due_schedules(&self, limit: usize) -> Result<(Timestamp, Vec<ScheduleRecord>), StoreError> {
         let limit = if self.has(Flaw::IgnoresLimit) { 1_000 } else { limit };
-        let (now, mut due) = self.good.due_recurring(limit).await?;
+        let (now, mut due) = self.good.due_schedules(limit).await?;
         if self.has(Flaw::ReversesClaims) {
             due.reverse();
         }
         Ok((now, due))
     }
 
-    async fn fire_recurring(&self, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
+    async fn fire_schedules(&self, firings: &[Firing]) -> Result<Vec<Fired>, StoreError> {
         let mut firings = firings.to_vec();
         if self.has(Flaw::FiresBlindly) {
             for firing in &mut firings {
-                let known = self.good.find_recurring(&[firing.id]).await?;
+                let known = self.good.find_schedules(&[firing.id]).await?;
                 if let Some(next) = known.first().and_then(|one| one.next_fire) {
                     firing.expected = next;
                 }
@@ -78,7 +78,7 @@ impl StoreDecorator for Layer<Recurring> {
         }
         if self.has(Flaw::WaitsForThePaused) {
             for firing in &mut firings {
-                let known = self.good.find_recurring(&[firing.id]).await?;
+                let known = self.good.find_schedules(&[firing.id]).await?;
                 if let Some(last) = known.first().and_then(|one| one.last_job)
                     && self.inner_job(last).await.is_some_and(|job| job.state == JobState::Paused)
                 {
@@ -86,25 +86,25 @@ impl StoreDecorator for Layer<Recurring> {
                 }
             }
         }
-        let fired = self.good.fire_recurring(&firings).await?;
+        let fired = self.good.fire_schedules(&firings).await?;
         if self.has(Flaw::FiresRenew) {
             for firing in &firings {
-                self.good.pause_recurring(firing.id).await?;
-                self.good.resume_recurring(firing.id, firing.next).await?;
+                self.good.pause_schedule(firing.id).await?;
+                self.good.resume_schedule(firing.id, firing.next).await?;
             }
         }
         Ok(if self.has(Flaw::SaysApplied) { vec![Fired::Done { jobs: 1, skipped: 0 }; fired.len()] } else { fired })
     }
 
-    async fn pause_recurring(&self, id: JobId) -> Result<bool, StoreError> {
-        if self.has(Flaw::ControlsNothing) { Ok(true) } else { self.good.pause_recurring(id).await }
+    async fn pause_schedule(&self, id: JobId) -> Result<bool, StoreError> {
+        if self.has(Flaw::ControlsNothing) { Ok(true) } else { self.good.pause_schedule(id).await }
     }
 
-    async fn resume_recurring(&self, id: JobId, next_fire: Option<Timestamp>) -> Result<bool, StoreError> {
-        if self.has(Flaw::ControlsNothing) { Ok(true) } else { self.good.resume_recurring(id, next_fire).await }
+    async fn resume_schedule(&self, id: JobId, next_fire: Option<Timestamp>) -> Result<bool, StoreError> {
+        if self.has(Flaw::ControlsNothing) { Ok(true) } else { self.good.resume_schedule(id, next_fire).await }
     }
 
-    async fn cancel_recurring(
+    async fn cancel_schedule(
         &self,
         id: JobId,
         reason: ArchiveReason,
@@ -114,12 +114,12 @@ impl StoreDecorator for Layer<Recurring> {
             return Ok(true);
         }
         let idle_for = idle_for.filter(|_| !self.has(Flaw::RetiresAnything));
-        self.good.cancel_recurring(id, reason, idle_for).await
+        self.good.cancel_schedule(id, reason, idle_for).await
     }
 }
 
 impl Broken {
-    fn spoilt(&self, new: &NewRecurring) -> NewRecurring {
+    fn spoilt(&self, new: &NewSchedule) -> NewSchedule {
         let mut new = new.clone();
         match self.flaw {
             Flaw::LosesSpec => new.spec.tags.clear(),

@@ -10,7 +10,7 @@ use crate::times;
 
 /// Which jobs.
 #[derive(Args)]
-pub(crate) struct Narrow {
+pub(crate) struct JobFilterArgs {
     /// Only of this kind
     #[arg(long, value_parser = kind)]
     kind: Option<Kind>,
@@ -50,7 +50,7 @@ pub(crate) struct Narrow {
     ended_until: Option<Timestamp>,
 }
 
-impl Narrow {
+impl JobFilterArgs {
     pub(crate) fn into_filter(self) -> JobFilter {
         JobFilter {
             kind: self.kind,

@@ -1,7 +1,7 @@
 use crate::support::{Place, idle};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_letters_are_grouped_retried_and_purged() {
+async fn dead_letters_are_grouped_retried_and_archived() {
     let place = Place::migrated().await;
     place.ratchet(&["dead-letters", "list"]).expect(0, &["No dead letters."]);
     let first = place.failed_job("order-1").await;
@@ -16,8 +16,8 @@ async fn dead_letters_are_grouped_retried_and_purged() {
     let one = ["dead-letters", "retry", "--limit", "1", "--fingerprint", fingerprint];
     place.ratchet(&one).expect(0, &["1 dead letter will be tried again"]);
     assert_eq!(place.json(&["jobs", "show", &second])["state"], "PENDING");
-    place.ratchet(&["dead-letters", "purge", "--older-than", "1h"]).expect(0, &["archived 0 dead letters"]);
-    place.ratchet(&["dead-letters", "purge", "--older-than", "0s"]).expect(0, &["archived 1 dead letter\n"]);
+    place.ratchet(&["dead-letters", "archive", "--older-than", "1h"]).expect(0, &["archived 0 dead letters"]);
+    place.ratchet(&["dead-letters", "archive", "--older-than", "0s"]).expect(0, &["archived 1 dead letter\n"]);
     place.ratchet(&["dead-letters", "list"]).expect(0, &["No dead letters."]);
 }
 
@@ -47,22 +47,22 @@ async fn archived_jobs_are_listed_and_shown_and_purged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_letters_are_purged_by_filter_and_counted_before() {
+async fn dead_letters_are_archived_by_filter_and_counted_before() {
     let place = Place::migrated().await;
     let (first, second) = (place.failed_job("order-1").await, place.failed_job("order-2").await);
-    let purge = |args: &[&str]| place.ratchet(&[&["dead-letters", "purge", "--older-than", "0s"], args].concat());
-    purge(&["--dry-run"]).expect(0, &["would archive 2 dead letters"]);
+    let archive = |args: &[&str]| place.ratchet(&[&["dead-letters", "archive", "--older-than", "0s"], args].concat());
+    archive(&["--dry-run"]).expect(0, &["would archive 2 dead letters"]);
     place.ratchet(&["resources", "set", "printer", "10001"]).expect(2, &["the limit is 10000"]);
     let twice = ["archive", "run", "--older-than", "0s", "--state", "failed,failed", "--dry-run"];
     place.ratchet(&twice).expect(0, &["would archive 2 jobs"]);
-    purge(&["--dry-run", "--business-key", "order-1"]).expect(0, &["would archive 1 dead letter\n"]);
-    purge(&["--kind", "other"]).expect(0, &["archived 0 dead letters"]);
-    purge(&["--except", &format!("{first},{second}")]).expect(0, &["archived 0 dead letters"]);
-    purge(&["--except", &second, "--kind", "test.broken"]).expect(0, &["archived 1 dead letter\n"]);
+    archive(&["--dry-run", "--business-key", "order-1"]).expect(0, &["would archive 1 dead letter\n"]);
+    archive(&["--kind", "other"]).expect(0, &["archived 0 dead letters"]);
+    archive(&["--except", &format!("{first},{second}")]).expect(0, &["archived 0 dead letters"]);
+    archive(&["--except", &second, "--kind", "test.broken"]).expect(0, &["archived 1 dead letter\n"]);
     assert!(place.json(&["jobs", "show", &first])["archived_at"].is_string());
     assert!(place.json(&["jobs", "show", &second])["archived_at"].is_null());
-    place.ratchet(&["dead-letters", "purge", "--older-than", "1h", "--dry-run"]).expect(0, &["would archive 0"]);
-    place.ratchet(&["dead-letters", "purge"]).expect(2, &["--older-than"]);
+    place.ratchet(&["dead-letters", "archive", "--older-than", "1h", "--dry-run"]).expect(0, &["would archive 0"]);
+    place.ratchet(&["dead-letters", "archive"]).expect(2, &["--older-than"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

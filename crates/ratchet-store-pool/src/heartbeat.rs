@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ratchet_core::node::{NodeRegistration, NodeVitals};
-use ratchet_core::store::PulseStore;
+use ratchet_core::store::HeartbeatStore;
 use ratchet_core::{NodeId, StoreError, Timestamp};
 use ratchet_store_sql::{Work, heartbeat, work};
 
@@ -10,12 +10,12 @@ use crate::driver::Driver;
 use crate::pool::run_in_transaction;
 
 /// A connection for heartbeats alone. After an error the engine opens another one.
-pub(crate) struct ServerPulse<D: Driver> {
+pub(crate) struct ServerHeartbeat<D: Driver> {
     driver: Arc<D>,
     connection: D::Connection,
 }
 
-impl<D: Driver> ServerPulse<D> {
+impl<D: Driver> ServerHeartbeat<D> {
     pub(crate) fn new(driver: Arc<D>, connection: D::Connection) -> Self {
         Self { driver, connection }
     }
@@ -30,7 +30,7 @@ impl<D: Driver> ServerPulse<D> {
 
 // Each statement is its own transaction. Registering needs no more: of its two, the second is for a lost reply.
 #[async_trait]
-impl<D: Driver> PulseStore for ServerPulse<D> {
+impl<D: Driver> HeartbeatStore for ServerHeartbeat<D> {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
         self.run(work!([vitals], |conn| heartbeat::beat(conn, node, &vitals))).await
     }

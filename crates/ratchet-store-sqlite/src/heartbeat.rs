@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ratchet_core::node::{NodeRegistration, NodeVitals};
-use ratchet_core::store::PulseStore;
+use ratchet_core::store::HeartbeatStore;
 use ratchet_core::{NodeId, StoreError, Timestamp};
 use ratchet_store_sql::{Counters, Texts, heartbeat};
 use sqlx::SqliteConnection;
@@ -10,13 +10,13 @@ use sqlx::SqliteConnection;
 use crate::conn::Session;
 
 /// A connection for heartbeats alone.
-pub(crate) struct SqlitePulse {
+pub(crate) struct SqliteHeartbeat {
     conn: SqliteConnection,
     texts: Arc<Texts>,
     counters: Arc<Counters>,
 }
 
-impl SqlitePulse {
+impl SqliteHeartbeat {
     pub(crate) fn new(conn: SqliteConnection, texts: Arc<Texts>, counters: Arc<Counters>) -> Self {
         Self { conn, texts, counters }
     }
@@ -28,7 +28,7 @@ impl SqlitePulse {
 
 // Each statement is its own transaction. Registering needs no more: of its two, the second is for a lost reply.
 #[async_trait]
-impl PulseStore for SqlitePulse {
+impl HeartbeatStore for SqliteHeartbeat {
     async fn beat(&mut self, node: NodeId, vitals: NodeVitals) -> Result<bool, StoreError> {
         heartbeat::beat(&mut self.session(), node, &vitals).await
     }
