@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 
 const STATE_MACHINE: &str = "docs/state-machine.md";
 const OPTIONS: &str = "docs/guide/operations.md";
-const BUILDER: &str = "crates/ratchet-engine/src/builder.rs";
+const BUILDER: &str = "crates/ratchet-engine/src/node/builder.rs";
 const SNIPPET_LINES_MAX: usize = 30;
 
 /// Writes the generated pages.

@@ -11,11 +11,11 @@ use super::end::BatchEnd;
 use super::feed::{FeedError, OpenBatch, child_job};
 use super::handle::BatchHandle;
 use crate::client::Client;
-use crate::enqueue::{SubmitError, Waking};
-use crate::failure::BoxError;
-use crate::ids::new_job_id;
-use crate::refused::SubmittedKind;
-use crate::step::{IntoStep, Later, Step};
+use crate::job::failure::BoxError;
+use crate::node::ids::new_job_id;
+use crate::submit::enqueue::{SubmitError, Waking};
+use crate::submit::step::{IntoStep, Later, Step};
+use crate::submit::unit::SubmittedKind;
 use crate::workflow::{IntoBranch, Plan, When, result};
 
 /// A batch that is about to be submitted; nothing happens before [`submit`](Self::submit) or [`stream`](Self::stream).

@@ -3,11 +3,11 @@ use std::time::Duration;
 
 use ratchet_core::{ErrorKind, FollowedBy, JobId, NodeId, Store, StoreError};
 
-use crate::authorizer::Action;
 use crate::client::Client;
-use crate::heartbeat::Standing;
-use crate::lease::{self, Lease};
-use crate::stats::Loop;
+use crate::observe::stats::Loop;
+use crate::protect::authorizer::Action;
+use crate::upkeep::heartbeat::Standing;
+use crate::upkeep::lease::{self, Lease};
 use crate::upkeep::{Upkeep, spread};
 
 /// Children that are canceled in one transaction.

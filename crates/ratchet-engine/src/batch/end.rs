@@ -2,10 +2,10 @@ use ratchet_core::batch::BATCH_KIND;
 use ratchet_core::{BatchSummary, InvalidInput, JobSpec, JsonText, QueueName};
 use serde::{Deserialize, Serialize};
 
-use crate::context::JobContext;
-use crate::failure::Failure;
+use crate::job::failure::Failure;
 use crate::job::{Job, JobDefaults, spec_of};
-use crate::slots::INTERNAL_QUEUE;
+use crate::pump::slots::INTERNAL_QUEUE;
+use crate::run::context::JobContext;
 
 /// The step that stands for a batch: it runs when the last child has ended, and its result is the summary.
 #[derive(Debug, Serialize, Deserialize)]

@@ -10,12 +10,12 @@ use ratchet_core::batch::tie_child;
 use ratchet_core::{ErrorKind, InvalidInput, JobId, NewJob, StoreError};
 
 use super::handle::BatchHandle;
-use crate::admission::Admitted;
-use crate::authorizer::Action;
 use crate::client::Client;
-use crate::enqueue::{SubmitError, Waking};
-use crate::failure::BoxError;
-use crate::step::{IntoStep, Step};
+use crate::job::failure::BoxError;
+use crate::protect::authorizer::Action;
+use crate::submit::admission::Admitted;
+use crate::submit::enqueue::{SubmitError, Waking};
+use crate::submit::step::{IntoStep, Step};
 
 /// A batch that takes children.
 #[derive(Debug, Clone)]

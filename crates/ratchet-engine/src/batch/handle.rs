@@ -8,10 +8,10 @@ use ratchet_core::store::Submitted;
 use ratchet_core::{Batch, BatchProgress, BatchSummary, ErrorKind, JobId, JobRecord, StoreError};
 
 use super::builder::BatchBuilder;
-use crate::authorizer::{Action, Scope};
-use crate::caller::{Filling, no_page};
 use crate::client::Client;
-use crate::handle::{JobHandle, ResultError};
+use crate::client::caller::{Filling, no_page};
+use crate::client::handle::{JobHandle, ResultError};
+use crate::protect::authorizer::{Action, Scope};
 
 /// A batch that was submitted.
 #[derive(Debug, Clone)]

@@ -112,8 +112,8 @@ pub(super) mod tests {
 
     use super::*;
     use crate::job_log::JobLogs;
-    use crate::metrics::Meter;
-    use crate::stats::Counters;
+    use crate::observe::metrics::Meter;
+    use crate::observe::stats::Counters;
 
     /// A line of this number.
     pub(in crate::job_log) fn line(seq: u32) -> LogLine {

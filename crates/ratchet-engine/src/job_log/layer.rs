@@ -9,8 +9,8 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::context::JobContext;
 use crate::run::RUN_SPAN;
+use crate::run::context::JobContext;
 
 /// Brings events that code under a handler gives to `tracing` into the job's log, wherever that code is: what happens inside
 /// the span of a run belongs to its job. Spawned tasks are part of it if they carry the span along (`.in_current_span()`).

@@ -5,7 +5,7 @@ use ratchet_core::job_log::{log_fields, log_message};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::context::JobContext;
+use crate::run::context::JobContext;
 
 /// Events of this target were written through a [`JobLog`], and are in the job's log already.
 pub(super) const TARGET: &str = "ratchet_engine::job_log";

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::config::JobLogs;
-use crate::stats::Counters;
+use crate::observe::stats::Counters;
 
 /// Lines that are written in one call.
 const LINES_TOGETHER: usize = 500;
@@ -180,7 +180,7 @@ impl WaitingLines {
 mod tests {
     use super::super::attempt::tests::line;
     use super::*;
-    use crate::metrics::Meter;
+    use crate::observe::metrics::Meter;
 
     fn queue(config: JobLogs) -> Arc<LogQueue> {
         LogQueue::new(config, Arc::new(Counters::new(Meter::default())))

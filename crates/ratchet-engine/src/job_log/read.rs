@@ -3,8 +3,8 @@ use std::time::Duration;
 use ratchet_core::store::{PurgeLog, PurgedLog};
 use ratchet_core::{JobId, LogFilter, LogPage, LogPlace, StoreError};
 
-use crate::authorizer::{Action, Target};
 use crate::client::Client;
+use crate::protect::authorizer::{Action, Target};
 use crate::retention::{LINES_TOGETHER, Pace};
 
 impl Client {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ratchet_core::{LogLine, Store, StoreError};
 
-use crate::failure::BoxError;
+use crate::job::failure::BoxError;
 
 /// Takes the lines that handlers write; the store's own table unless the builder is given another.
 ///

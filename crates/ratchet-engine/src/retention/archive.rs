@@ -7,8 +7,8 @@ use ratchet_core::{CountBy, Counted, DeadLetter, DeadLetterFilter, JobId, JobSta
 
 use super::BulkEventKind;
 use super::pacing::Pace;
-use crate::authorizer::{Action, Target};
 use crate::client::Client;
+use crate::protect::authorizer::{Action, Target};
 
 /// Most jobs that are looked at in one transaction, and most archived jobs that are deleted in one.
 ///

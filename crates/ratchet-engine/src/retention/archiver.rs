@@ -9,10 +9,10 @@ use super::archive::{LINES_TOGETHER, TOGETHER};
 use super::pacing::Pace;
 use super::scan::LogScan;
 use crate::client::Client;
-use crate::heartbeat::Standing;
-use crate::lease::{self, KeptLease, Lease};
-use crate::stats::{Counters, Loop};
+use crate::observe::stats::{Counters, Loop};
 use crate::upkeep::Upkeep;
+use crate::upkeep::heartbeat::Standing;
+use crate::upkeep::lease::{self, KeptLease, Lease};
 
 /// How long the lease lasts if its holder dies.
 const LEASE_TTL: Duration = Duration::from_secs(30);

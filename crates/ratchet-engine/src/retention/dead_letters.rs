@@ -5,9 +5,9 @@ use ratchet_core::{DeadLetter, DeadLetterFilter, DeadLetterGroup, StoreError};
 use serde::Serialize;
 
 use super::BulkEventKind;
-use crate::authorizer::{Action, Target};
-use crate::caller::no_page;
 use crate::client::Client;
+use crate::client::caller::no_page;
+use crate::protect::authorizer::{Action, Target};
 
 /// Dead letters put together by why they failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,7 +1,7 @@
 use jiff::Timestamp;
 use ratchet_core::{DeadLetterFilter, JobState, NodeId};
 
-use crate::bus::EventStream;
+use crate::observe::bus::EventStream;
 
 /// Something that happened to many jobs at once, told once for all of them and after it was committed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use ratchet_core::{BusinessKey, InvalidInput, Timestamp};
 
 use super::handle::ScheduleHandle;
 use crate::client::Client;
-use crate::enqueue::SubmitError;
-use crate::ids::new_job_id;
-use crate::step::{IntoStep, Later, Step};
+use crate::node::ids::new_job_id;
+use crate::submit::enqueue::SubmitError;
+use crate::submit::step::{IntoStep, Later, Step};
 
 /// A schedule that is about to be created; nothing happens before [`create`](Self::create).
 ///

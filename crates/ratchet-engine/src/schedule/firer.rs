@@ -10,10 +10,10 @@ use tracing::Instrument as _;
 use super::declarations::Declarations;
 use super::retire::Retirement;
 use crate::client::Client;
-use crate::heartbeat::Standing;
-use crate::lease::{self, Lease};
-use crate::stats::Loop;
+use crate::observe::stats::Loop;
 use crate::upkeep::Upkeep;
+use crate::upkeep::heartbeat::Standing;
+use crate::upkeep::lease::{self, Lease};
 
 /// Fires schedules that are due. Every node has one; whoever holds the lease does the work, and if two think that they do, each
 /// instant still fires once.

@@ -3,7 +3,7 @@ use ratchet_core::store::Submitted;
 use ratchet_core::{ErrorKind, JobId, StoreError, Timestamp};
 
 use crate::client::Client;
-use crate::handle::JobHandle;
+use crate::client::handle::JobHandle;
 
 /// A schedule that was created or declared.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use ratchet_core::{JobId, NodeId, Store, StoreError};
 use tokio::time::Instant;
 
 use crate::client::Client;
-use crate::events::JobEventKind;
-use crate::lease::Lease;
+use crate::observe::events::JobEventKind;
+use crate::upkeep::lease::Lease;
 
 /// Ends declared schedules that no live node declares any more.
 ///
@@ -100,7 +100,8 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::{Failure, Job, JobContext, Scheduled, lease, new_node_id};
+    use crate::upkeep::lease;
+    use crate::{Failure, Job, JobContext, Scheduled, new_node_id};
 
     #[derive(Serialize, Deserialize)]
     struct Nightly;

@@ -6,13 +6,13 @@ use ratchet_core::{Due, ErrorKind, JobId, NewJob, StoreError};
 use tokio::sync::Notify;
 
 use super::{ScheduleBuilder, ScheduleHandle};
-use crate::authorizer::{Action, Scope, Target};
-use crate::caller::{Filling, no_page};
 use crate::client::Client;
-use crate::enqueue::Waking;
-use crate::events::JobEventKind;
-use crate::ids::new_job_id;
-use crate::step::IntoStep;
+use crate::client::caller::{Filling, no_page};
+use crate::node::ids::new_job_id;
+use crate::observe::events::JobEventKind;
+use crate::protect::authorizer::{Action, Scope, Target};
+use crate::submit::enqueue::Waking;
+use crate::submit::step::IntoStep;
 
 /// Schedules.
 impl Client {

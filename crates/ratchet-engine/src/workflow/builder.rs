@@ -10,10 +10,10 @@ use super::handle::WorkflowHandle;
 use super::plan::{Plan, StepIndex};
 use super::steer::names;
 use crate::client::Client;
-use crate::enqueue::{SubmitError, Waking};
-use crate::refused::SubmittedKind;
-use crate::signal::awaiting;
-use crate::step::{IntoStep, Step};
+use crate::client::signals::awaiting;
+use crate::submit::enqueue::{SubmitError, Waking};
+use crate::submit::step::{IntoStep, Step};
+use crate::submit::unit::SubmittedKind;
 
 /// A workflow of any shape that is about to be submitted; nothing happens before [`submit`](Self::submit).
 ///

@@ -7,12 +7,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::codec::{Codec, CodecError};
-use crate::context::{JobContext, decode_input};
-use crate::failure::Failure;
+use crate::job::failure::Failure;
+use crate::job::registry::Registration;
 use crate::job::{Job, JobDefaults};
-use crate::registry::Registration;
-use crate::slots::INTERNAL_QUEUE;
+use crate::protect::codec::{Codec, CodecError};
+use crate::pump::slots::INTERNAL_QUEUE;
+use crate::run::context::{JobContext, decode_input};
 
 /// What the kinds of steps begin with that tell whether a condition holds.
 pub(crate) const CONDITION_PREFIX: &str = "ratchet.when";

@@ -6,7 +6,7 @@ use ratchet_core::store::Submitted;
 use ratchet_core::{ErrorKind, JobId, StoreError};
 
 use crate::client::Client;
-use crate::handle::JobHandle;
+use crate::client::handle::JobHandle;
 
 /// A workflow that was submitted.
 #[derive(Debug, Clone)]

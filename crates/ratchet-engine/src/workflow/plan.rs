@@ -7,8 +7,8 @@ use ratchet_core::{InvalidInput, JobFlags, JobId, JobSpec, JobType, NewJob};
 use super::branch::When;
 use super::condition::{Answers, Conditional};
 use crate::client::Client;
-use crate::codec::Part;
-use crate::ids::new_job_id;
+use crate::node::ids::new_job_id;
+use crate::protect::codec::Part;
 
 /// A workflow in the making: its jobs, and which follows which on what condition.
 #[derive(Debug)]

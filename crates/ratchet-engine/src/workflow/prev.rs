@@ -2,8 +2,8 @@ use std::ops::Deref;
 
 use serde::de::DeserializeOwned;
 
-use crate::context::JobContext;
-use crate::failure::Failure;
+use crate::job::failure::Failure;
+use crate::run::context::JobContext;
 
 /// The result of the step before, as a parameter of a `#[job]` function: filled in by the engine, no part of the payload.
 ///

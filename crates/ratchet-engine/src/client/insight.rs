@@ -1,0 +1,145 @@
+//! Looking at queues and at jobs that do not run; and telling of the queues, again and again, to those who watch.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::claim::Boost;
+use ratchet_core::explain::{Explanation, LocalNode, Reason, WithheldScope, explain};
+use ratchet_core::insight::{COUNTED_MAX, QueueBacklog, QueueHealth, queue_health, waiting_by_queue};
+use ratchet_core::{JobId, JobState, QueueName, Store, StoreError};
+
+use crate::client::Client;
+use crate::node::ratchet::Ratchet;
+use crate::observe::metrics::{Meter, names};
+use crate::observe::stats::Loop;
+use crate::protect::authorizer::{Action, Target};
+use crate::upkeep::heartbeat::Standing;
+use crate::upkeep::service_watch::ServiceWatch;
+use crate::upkeep::{Upkeep, spread};
+
+impl Client {
+    /// How every queue is: what waits and for how long, what runs, and how it went lately. It costs as much with ten million
+    /// jobs as with a thousand.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn queue_health(&self) -> Result<Vec<QueueHealth>, StoreError> {
+        self.demand(Action::Read, &Target::Queues)?;
+        queue_health(&**self.store()).await
+    }
+
+    /// Why a job does not run now: everything that holds it up, in the order in which a node asks; `None` if there is no such
+    /// job. What nodes have to do with it is known from their last heartbeats; a [node](Ratchet::explain) knows itself better.
+    ///
+    /// A caller who may not read the lists of queues, nodes, services or resources is told which of them holds the job up, and
+    /// no more ([`Reason::Withheld`]).
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    ///
+    /// ```
+    /// # use ratchet_core::MemoryStore;
+    /// # use ratchet_engine::{Client, Failure, Job, JobContext};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Greet;
+    /// # impl Job for Greet {
+    /// #     const KIND: &'static str = "greet";
+    /// #     type Output = ();
+    /// #     async fn run(self, _: JobContext) -> Result<(), Failure> { Ok(()) }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = Client::new(MemoryStore::manual().0);
+    /// let job = client.enqueue(Greet).submit().await?;
+    /// let explanation = client.explain(job.id()).await?.expect("it is there");
+    /// let why = explanation.reasons[0].to_string();
+    /// assert_eq!(why, "no node lives; start one that runs greet in queue default");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, StoreError> {
+        if !self.may(Action::Read, id).await? {
+            return Ok(None);
+        }
+        let mut told = explain(&**self.store(), id, &LocalNode::default()).await?;
+        for reason in told.iter_mut().flat_map(|told| &mut told.reasons) {
+            if let Some(beyond) = reason.beyond().filter(|beyond| !self.allows(Action::Read, &list_of(*beyond))) {
+                *reason = Reason::Withheld { beyond };
+            }
+        }
+        Ok(told)
+    }
+}
+
+/// The list that tells what a reason tells.
+fn list_of(beyond: WithheldScope) -> Target<'static> {
+    match beyond {
+        WithheldScope::Queue => Target::Queues,
+        WithheldScope::Service => Target::Services,
+        WithheldScope::Resource => Target::Resources,
+        WithheldScope::Nodes => Target::Nodes,
+    }
+}
+
+impl Ratchet {
+    /// Why a job does not run now, as [`Client::explain`] tells it, with what this node knows: its ageing, and how its slots and
+    /// circuit breakers are at this moment.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, StoreError> {
+        let NodeDefaults { boost, services } = self.known();
+        let node = Some((self.node_id(), services.vitals()));
+        explain(&**self.store(), id, &LocalNode { boost: *boost, node }).await
+    }
+}
+
+/// What a node knows of itself that explanations need.
+pub(crate) struct NodeDefaults {
+    pub(crate) boost: Boost,
+    pub(crate) services: ServiceWatch,
+}
+
+/// Tells how deep the queues are.
+pub(crate) struct Gauges {
+    store: Arc<dyn Store>,
+    meter: Meter,
+    every: Duration,
+    /// Queues that were told of: one that is empty now has to be told so.
+    told: BTreeSet<QueueName>,
+}
+
+impl Gauges {
+    pub(crate) fn new(store: Arc<dyn Store>, meter: Meter, every: Duration) -> Self {
+        Self { store, meter, every, told: BTreeSet::new() }
+    }
+
+    async fn tell(&mut self) -> Result<(), StoreError> {
+        let waiting = waiting_by_queue(&*self.store).await?;
+        let dead_letters = self.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
+        self.told.extend(waiting.keys().cloned());
+        for queue in &self.told {
+            let QueueBacklog { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
+            let labels = [("queue", queue.as_str())];
+            self.meter.gauge(names::QUEUE_DEPTH, &labels, number(depth.count));
+            self.meter.gauge(names::QUEUE_OLDEST, &labels, oldest.unwrap_or_default().as_secs_f64());
+        }
+        self.meter.gauge(names::DEAD_LETTERS, &[], number(dead_letters));
+        Ok(())
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts end long before that")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+impl Upkeep for Gauges {
+    const LOOP: Loop = Loop::Gauges;
+
+    async fn look(&mut self, _standing: &Standing) -> Result<Duration, StoreError> {
+        self.tell().await?;
+        Ok(spread(self.every))
+    }
+}

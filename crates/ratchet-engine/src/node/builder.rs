@@ -1,0 +1,346 @@
+//! What a node is put together from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::breaker::BreakerConfig;
+use ratchet_core::claim::Boost;
+use ratchet_core::{Clock, ClusterCoordinator, InvalidInput, NodeName, ResourceLimit, Retention, Store};
+
+use crate::job::Job;
+use crate::job::inject::StateMap;
+use crate::job::registry::Registration;
+use crate::job_log::{JobLogSink, JobLogs};
+use crate::node::config::{Config, Slots};
+use crate::node::hooks::{HostIdentity, LifecycleHook, NodeIdentity};
+use crate::node::ids::SystemClock;
+use crate::observe::bus::Listener;
+use crate::observe::events::JobEvent;
+use crate::observe::metrics::{FacadeMetrics, MetricsCollector};
+use crate::observe::trace::TraceCapture;
+use crate::protect::authorizer::Authorizer;
+use crate::protect::codec::{Codec, PayloadCodec};
+use crate::protect::policy::JobPolicy;
+use crate::protect::resilience::ResilienceStrategy;
+use crate::pump::polling::{AdaptivePolling, PollingStrategy};
+use crate::retention::BulkEvent;
+use crate::run::executor::{Executor, ExecutorProvider};
+use crate::run::retry::{DefaultRetryPolicy, RetryPolicy};
+use crate::run::sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
+use crate::submit::admission::Rules;
+
+/// Puts a node together; [`start`](Self::start) sets it running.
+#[must_use = "nothing runs before .start()"]
+pub struct RatchetBuilder {
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) registrations: Vec<Registration>,
+    pub(crate) states: StateMap,
+    pub(crate) config: Config,
+    pub(crate) queues: Vec<(String, Slots)>,
+    pub(crate) identity: Box<dyn NodeIdentity>,
+    pub(crate) hooks: Vec<Box<dyn LifecycleHook>>,
+    pub(crate) listeners: Vec<Listener<JobEvent>>,
+    pub(crate) bulk_listeners: Vec<Listener<BulkEvent>>,
+    pub(crate) retry_policy: Arc<dyn RetryPolicy>,
+    pub(crate) sanitizer: Arc<dyn ErrorSanitizer>,
+    pub(crate) strategy: Box<dyn PollingStrategy>,
+    pub(crate) breakers: Vec<(String, BreakerConfig)>,
+    pub(crate) resilience: Option<Arc<dyn ResilienceStrategy>>,
+    pub(crate) resources: Vec<Result<ResourceLimit, InvalidInput>>,
+    pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Arc<dyn MetricsCollector>,
+    pub(crate) rules: Rules,
+    pub(crate) executor: Executor,
+    pub(crate) job_log_sink: Option<Arc<dyn JobLogSink>>,
+    pub(crate) trace_capture: Option<Arc<dyn TraceCapture>>,
+}
+
+impl RatchetBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            store: None,
+            registrations: Vec::new(),
+            states: StateMap::default(),
+            config: Config::default(),
+            queues: Vec::new(),
+            identity: Box::new(HostIdentity),
+            hooks: Vec::new(),
+            listeners: Vec::new(),
+            bulk_listeners: Vec::new(),
+            retry_policy: Arc::new(DefaultRetryPolicy),
+            sanitizer: Arc::new(DefaultErrorSanitizer),
+            strategy: Box::new(AdaptivePolling::default()),
+            breakers: Vec::new(),
+            resilience: None,
+            resources: Vec::new(),
+            coordinator: None,
+            clock: Arc::new(SystemClock),
+            metrics: Arc::new(FacadeMetrics),
+            rules: Rules::default(),
+            executor: Executor::default(),
+            job_log_sink: None,
+            trace_capture: None,
+        }
+    }
+
+    /// Where jobs are kept; a store that is shared with others, an `Arc<dyn Store>`, too.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// The kinds that this node runs: `.jobs(jobs![charge, refund])`. May be called several times.
+    pub fn jobs(mut self, registrations: impl IntoIterator<Item = Registration>) -> Self {
+        self.registrations.extend(registrations);
+        self
+    }
+
+    /// One more kind that this node runs.
+    pub fn job<J: Job>(mut self) -> Self {
+        self.registrations.push(Registration::of::<J>());
+        self
+    }
+
+    /// A value for handlers that take a `State<T>`.
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.insert(value);
+        self
+    }
+
+    /// Serves a queue with so many slots. Queues that registered kinds name are served with [`Slots::default`].
+    pub fn queue(mut self, queue: impl Into<String>, slots: impl Into<Slots>) -> Self {
+        self.queues.push((queue.into(), slots.into()));
+        self
+    }
+
+    /// The node's name for people; by default the host's name and the process id.
+    pub fn node_name(mut self, name: impl Into<String>) -> Self {
+        struct Fixed(String);
+        impl NodeIdentity for Fixed {
+            fn node_name(&self) -> Result<NodeName, InvalidInput> {
+                NodeName::new(&self.0)
+            }
+        }
+        self.identity = Box::new(Fixed(name.into()));
+        self
+    }
+
+    /// Where the node's name comes from.
+    pub fn node_identity(mut self, identity: impl NodeIdentity + 'static) -> Self {
+        self.identity = Box::new(identity);
+        self
+    }
+
+    /// Asked after every failed attempt.
+    pub fn retry_policy(mut self, policy: impl RetryPolicy + 'static) -> Self {
+        self.retry_policy = Arc::new(policy);
+        self
+    }
+
+    /// Cleans error texts before anybody sees them.
+    pub fn error_sanitizer(mut self, sanitizer: impl ErrorSanitizer + 'static) -> Self {
+        self.sanitizer = Arc::new(sanitizer);
+        self
+    }
+
+    /// Narrows what may be submitted and run. Everything registered, unless given.
+    pub fn job_policy(mut self, policy: impl JobPolicy) -> Self {
+        self.rules.policy = Some(Arc::new(policy));
+        self
+    }
+
+    /// Decides what those may do and see for whom a client acts, [`as_principal`](crate::Client::as_principal). Everything,
+    /// unless given.
+    pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
+        self.rules.authorizer = Some(Arc::new(authorizer));
+        self
+    }
+
+    /// Writes and reads arguments, results and signals. As plain JSON, unless given.
+    pub fn payload_codec(mut self, codec: impl PayloadCodec) -> Self {
+        self.rules.codec = Codec(Some(Arc::new(codec)));
+        self
+    }
+
+    /// Says where handlers run. On the runtime on which the node is started, unless given.
+    pub fn executor_provider(mut self, provider: impl ExecutorProvider) -> Self {
+        self.executor = Executor(Some(Arc::new(provider)));
+        self
+    }
+
+    /// Decides how long to wait between polls.
+    pub fn polling_strategy(mut self, strategy: impl PollingStrategy + 'static) -> Self {
+        self.strategy = Box::new(strategy);
+        self
+    }
+
+    /// How the circuit breaker of a service judges, whatever its kinds say. May be called several times, for several services;
+    /// two that differ for one service are refused at the start, and so are kinds that ask for different ones.
+    pub fn breaker(mut self, service: impl Into<String>, config: BreakerConfig) -> Self {
+        self.breakers.push((service.into(), config));
+        self
+    }
+
+    /// Decides whether the jobs of a service run now, instead of the built-in circuit breakers: [`AlwaysAdmit`] turns them
+    /// off.
+    ///
+    /// [`AlwaysAdmit`]: crate::AlwaysAdmit
+    pub fn resilience_strategy(mut self, strategy: impl ResilienceStrategy) -> Self {
+        self.resilience = Some(Arc::new(strategy));
+        self
+    }
+
+    /// How many jobs that name a resource may run at once in the whole cluster, unless somebody has
+    /// [set](crate::Client::set_resource_limit) another limit by hand. May be called several times, for several resources;
+    /// two that differ for one resource are refused at the start.
+    pub fn resource_limit(mut self, name: impl AsRef<str>, max_concurrent: u32) -> Self {
+        self.resources.push(ResourceLimit::new(name, max_concurrent));
+        self
+    }
+
+    /// The same with a delay of its own.
+    pub fn resource(mut self, limit: ResourceLimit) -> Self {
+        self.resources.push(limit.check().map(|()| limit));
+        self
+    }
+
+    /// Runs around the node's start and stop. May be called several times.
+    pub fn lifecycle_hook(mut self, hook: impl LifecycleHook + 'static) -> Self {
+        self.hooks.push(Box::new(hook));
+        self
+    }
+
+    /// Told of every event on a task of its own. May be called several times.
+    pub fn on_event(mut self, listener: impl Fn(&JobEvent) + Send + Sync + 'static) -> Self {
+        self.listeners.push(Box::new(listener));
+        self
+    }
+
+    /// Told of every event about many jobs at once, on a task of its own. May be called several times.
+    pub fn on_bulk_event(mut self, listener: impl Fn(&BulkEvent) + Send + Sync + 'static) -> Self {
+        self.bulk_listeners.push(Box::new(listener));
+        self
+    }
+
+    /// Carries word of new work between nodes, instead of the way that the store offers, if any.
+    ///
+    /// The node only uses it: it may be shared, and whoever made it closes it.
+    pub fn coordinator(mut self, coordinator: Arc<dyn ClusterCoordinator>) -> Self {
+        self.coordinator = Some(coordinator);
+        self
+    }
+
+    /// Takes the node's metrics, instead of the `metrics` facade.
+    pub fn metrics_collector(mut self, collector: impl MetricsCollector) -> Self {
+        self.metrics = Arc::new(collector);
+        self
+    }
+
+    /// What is kept of jobs' logs, and how much may wait to be written; [`JobLogs::off`] keeps nothing.
+    pub fn job_logs(mut self, logs: JobLogs) -> Self {
+        self.config.job_logs = logs;
+        self
+    }
+
+    /// Takes the lines of jobs' logs, instead of the store's own table.
+    pub fn job_log_sink(mut self, sink: impl JobLogSink) -> Self {
+        self.job_log_sink = Some(Arc::new(sink));
+        self
+    }
+
+    /// Finds out which trace is current where a job is submitted, and lets its run go on with it.
+    pub fn trace_capture(mut self, capture: impl TraceCapture) -> Self {
+        self.trace_capture = Some(Arc::new(capture));
+        self
+    }
+
+    /// The node's own clock: stamps events, and is compared with the database's. For tests.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How long a job waits for one more level of priority; zero turns ageing off. Fifteen minutes by default.
+    pub fn priority_boost(mut self, interval: Duration) -> Self {
+        self.config.boost = Boost::every(interval);
+        self
+    }
+
+    /// Most jobs in one claim. 200 by default.
+    pub fn claim_max(mut self, claim_max: usize) -> Self {
+        self.config.claim_max = claim_max;
+        self
+    }
+
+    /// How often the node says that it lives. Five seconds by default; up to a quarter of the grace while the database is
+    /// slow to answer.
+    pub fn heartbeat(mut self, every: Duration) -> Self {
+        self.config.heartbeat = every;
+        self
+    }
+
+    /// A node that was not heard of for so long is dead, and its jobs go to others. At least three heartbeats; thirty
+    /// seconds by default.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.config.grace = grace;
+        self
+    }
+
+    /// How often the node looks for jobs of dead nodes. Ten seconds by default.
+    pub fn rescue_scan(mut self, every: Duration) -> Self {
+        self.config.scan = every;
+        self
+    }
+
+    /// How often the node compares what it runs with what the store says: how fast a cancellation arrives. 750 ms
+    /// by default.
+    pub fn reconcile(mut self, every: Duration) -> Self {
+        self.config.reconcile = every;
+        self
+    }
+
+    /// How long a stopping node lets its jobs finish. Thirty seconds by default.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.config.drain = timeout;
+        self
+    }
+
+    /// How long a handler that is told to end may take to notice. One second by default.
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.config.cancel_grace = grace;
+        self
+    }
+
+    /// How long jobs are kept after their end: ninety days, and a year in the archive, by default; logs thirty days.
+    /// [`Retention::keep_everything`] archives and deletes nothing.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.config.retention = retention;
+        self
+    }
+
+    /// How often it is looked for jobs that were kept long enough. Every minute by default; one node of all does.
+    pub fn retention_interval(mut self, every: Duration) -> Self {
+        self.config.retention_interval = every;
+        self
+    }
+
+    /// How often the node tells its [collector](Self::metrics_collector) how deep the queues are: every 15 seconds.
+    pub fn gauges(mut self, every: Duration) -> Self {
+        self.config.gauges = every;
+        self
+    }
+
+    /// How long one of the node's own calls of the store may take before it counts as lost. Thirty seconds by default. What a client
+    /// asks for has no deadline: its caller decides how long to wait.
+    pub fn store_deadline(mut self, deadline: Duration) -> Self {
+        self.config.store_deadline = deadline;
+        self
+    }
+}
+
+impl std::fmt::Debug for RatchetBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RatchetBuilder").field("registrations", &self.registrations).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! Who a node is, and what runs when it starts and stops.
+
+use async_trait::async_trait;
+use ratchet_core::{InvalidInput, NodeName};
+
+use crate::job::failure::BoxError;
+use crate::node::start::StartError;
+
+/// Gives a node its name: a label for people, which need not be unique.
+pub trait NodeIdentity: Send + Sync {
+    /// The node's name.
+    fn node_name(&self) -> Result<NodeName, InvalidInput>;
+}
+
+/// The machine's host name and the process id.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HostIdentity;
+
+impl NodeIdentity for HostIdentity {
+    fn node_name(&self) -> Result<NodeName, InvalidInput> {
+        let host = std::env::var("HOSTNAME")
+            .ok()
+            .or_else(|| std::fs::read_to_string("/etc/hostname").ok())
+            .map(|host| host.trim().chars().filter(|c| !c.is_control()).take(48).collect::<String>())
+            .filter(|host| !host.is_empty())
+            .unwrap_or_else(|| "node".to_owned());
+        NodeName::new(format!("{host}:{}", std::process::id()))
+    }
+}
+
+/// Runs code around a node's life. Hooks are paired: whatever happens, a hook whose `before_start` was called has its
+/// `after_stop` called. A hook that fails in `before_start` keeps the node from starting; later failures are logged.
+#[async_trait]
+pub trait LifecycleHook: Send + Sync {
+    /// Before the node registers and claims anything; the place for migrations.
+    async fn before_start(&self) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    /// After the node has begun to claim.
+    async fn after_start(&self) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    /// Before the node drains.
+    async fn before_stop(&self) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    /// After everything has ended, also when starting failed.
+    async fn after_stop(&self) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+/// Hooks are called in order at the start and in reverse order at the stop.
+pub(crate) struct Hooks(pub(crate) Vec<Box<dyn LifecycleHook>>);
+
+impl Hooks {
+    pub(crate) async fn before_start(&self) -> Result<(), StartError> {
+        for (at, hook) in self.0.iter().enumerate() {
+            if let Err(error) = hook.before_start().await {
+                // Paired: those that were called are told that it is over.
+                for begun in self.0[..=at].iter().rev() {
+                    logged("after_stop", begun.after_stop().await);
+                }
+                return Err(StartError::Hook(error));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn after_start(&self) {
+        for hook in &self.0 {
+            logged("after_start", hook.after_start().await);
+        }
+    }
+
+    pub(crate) async fn before_stop(&self) {
+        for hook in self.0.iter().rev() {
+            logged("before_stop", hook.before_stop().await);
+        }
+    }
+
+    pub(crate) async fn after_stop(&self) {
+        for hook in self.0.iter().rev() {
+            logged("after_stop", hook.after_stop().await);
+        }
+    }
+}
+
+fn logged(which: &str, result: Result<(), BoxError>) {
+    if let Err(error) = result {
+        tracing::error!(hook = which, error = &*error as &dyn std::error::Error, "a lifecycle hook failed");
+    }
+}

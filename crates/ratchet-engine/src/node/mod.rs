@@ -1,0 +1,8 @@
+//! How a node is configured, put together, started and stopped.
+
+pub(crate) mod builder;
+pub(crate) mod config;
+pub(crate) mod start;
+pub(crate) mod ratchet;
+pub(crate) mod hooks;
+pub(crate) mod ids;

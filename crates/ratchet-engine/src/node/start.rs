@@ -1,0 +1,333 @@
+//! Setting a node running.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use ratchet_core::breaker::BreakerConfig;
+use ratchet_core::node::NodeRegistration;
+use ratchet_core::schedule::NewSchedule;
+use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, StoreError};
+use tokio::sync::watch;
+
+use crate::batch::Canceler;
+use crate::client::Client;
+use crate::client::insight::{Gauges, NodeDefaults};
+use crate::client::resources::declare_resources;
+use crate::job::failure::{BoxError, with_sources};
+use crate::job::registry::{Registration, Registry};
+use crate::job_log::{LogQueue, LogWriter, StoreSink};
+use crate::node::builder::RatchetBuilder;
+use crate::node::config::{Config, once};
+use crate::node::hooks::Hooks;
+use crate::node::ratchet::{Draining, Ratchet, Tasks};
+use crate::observe::bus::listen;
+use crate::observe::metered::Metered;
+use crate::observe::metrics::Meter;
+use crate::observe::stats::Counters;
+use crate::protect::breaker_orders::BreakerOrders;
+use crate::protect::policy::PolicyRefusal;
+use crate::protect::resilience::{CircuitBreakers, Guarded};
+use crate::pump::{Pump, PumpParts, ShutdownLeftovers};
+use crate::retention::Archiver;
+use crate::run::Runner;
+use crate::run::gate::gates;
+use crate::schedule::{Declarations, Firer};
+use crate::upkeep::heartbeat::{Heartbeat, HeartbeatConfig, Standing};
+use crate::upkeep::loop_watch;
+use crate::upkeep::rescue::Rescuer;
+use crate::upkeep::service_watch::ServiceWatch;
+use crate::upkeep::signal_limit::SignalLimit;
+use crate::upkeep::{Upkeep, supervised};
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An option is out of bounds.
+    #[error("the node's configuration was refused: {0}")]
+    Invalid(InvalidInput),
+    /// The builder has no store.
+    #[error("no store was given; add .store(…), for instance SqliteStore::open(\"jobs.db\").await?")]
+    NoStore,
+    /// Nothing is registered, so the node could run nothing.
+    #[error("no job is registered; add .jobs(jobs![…]), or use Ratchet::client(store) to submit only")]
+    NoJobs,
+    /// Two handlers have the same kind.
+    #[error("the kind {kind} is registered twice; every handler needs a kind of its own")]
+    DuplicateKind {
+        /// The kind.
+        kind: Kind,
+    },
+    /// A handler needs state that the builder lacks.
+    #[error("the handler of {kind} needs a State<{type_name}>; add .state(…) with a value of that type")]
+    MissingState {
+        /// The kind.
+        kind: Kind,
+        /// The type.
+        type_name: &'static str,
+    },
+    /// The job policy refuses a schedule that a registered kind declares.
+    #[error("the job policy refused a declared schedule: {0}")]
+    Refused(PolicyRefusal),
+    /// A lifecycle hook refused.
+    #[error("a lifecycle hook refused the start: {}", with_sources(&**.0))]
+    Hook(BoxError),
+    /// The store could not take the node in.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<InvalidInput> for StartError {
+    fn from(refused: InvalidInput) -> Self {
+        Self::Invalid(refused)
+    }
+}
+
+impl From<PolicyRefusal> for StartError {
+    fn from(refused: PolicyRefusal) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl RatchetBuilder {
+    /// Registers the node and sets it running.
+    ///
+    /// # Errors
+    /// [`StartError`] names what is missing or refused; nothing is left behind then.
+    pub async fn start(self) -> Result<Ratchet, StartError> {
+        let Self {
+            store, registrations, states, mut config, queues, identity, hooks, listeners, bulk_listeners, ..
+        } = self;
+        let store = store.ok_or(StartError::NoStore)?;
+        for (queue, slots) in queues {
+            config.queues.insert(QueueName::new(queue)?, slots);
+        }
+        config.check()?;
+        let mut schedules = Vec::new();
+        for scheduled in registrations.iter().filter_map(Registration::schedule) {
+            schedules.push(scheduled.clone().into_new_schedule(self.clock.now())?);
+        }
+        let given = once("breaker", self.breakers, "keep one")?;
+        let breakers = breakers(&given, &registrations)?;
+        let resources = self.resources.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let resources = once("resource", resources.into_iter().map(|limit| (limit.name.clone(), limit)), "keep one")?;
+        let registry = Registry::build(registrations, &states)?;
+        if registry.is_empty() {
+            return Err(StartError::NoJobs);
+        }
+        let name = identity.node_name()?;
+        let meter = Meter::new(self.metrics);
+        let shared = Metered::for_client(store.clone(), meter.clone());
+        let store = Metered::for_node(store, meter.clone(), config.store_deadline);
+        let counters = Arc::new(Counters::new(meter.clone()));
+        let coordinator = self.coordinator.or_else(|| store.coordinator());
+        let rules = self.rules;
+        rules.admit_declared(&schedules)?;
+        let client = Client::over(shared.clone(), self.clock.clone(), coordinator, meter).under(rules.clone());
+        if let Some(capture) = self.trace_capture {
+            client.capture_traces(capture);
+        }
+        let resilience = Guarded::new(self.resilience.unwrap_or_else(|| Arc::new(breakers)));
+        let runner = Runner {
+            registry,
+            gates: gates(&rules),
+            executor: self.executor,
+            resilience: resilience.clone(),
+            retry_policy: self.retry_policy,
+            sanitizer: self.sanitizer,
+            cancel_grace: config.cancel_grace,
+        };
+        let services = ServiceWatch::new(&runner.registry, resilience.clone(), counters.clone(), self.clock.clone());
+        services.warn_of_others(given.keys());
+        let known = NodeDefaults { boost: config.boost, services: services.clone() };
+        let info = node_info(&runner.registry, &config, &schedules)?;
+        let registration = NodeRegistration { id: client.origin(), name, info };
+
+        let hooks = Hooks(hooks);
+        hooks.before_start().await?;
+        let begun = async {
+            let (client, resilience, called) = (client.clone(), resilience.clone(), services.services().clone());
+            let orders = BreakerOrders::begin(store.clone(), client, resilience, called, config.heartbeat);
+            let orders = orders.await?;
+            let heartbeat = Heartbeat::start(HeartbeatConfig {
+                store: store.clone(),
+                registration: registration.clone(),
+                heartbeat: config.heartbeat,
+                grace: config.grace,
+                clock: self.clock.clone(),
+                counters: counters.clone(),
+            });
+            Ok::<_, StoreError>((orders, heartbeat.await?))
+        };
+        let (orders, heartbeat) = match begun.await {
+            Ok(begun) => begun,
+            Err(error) => {
+                hooks.after_stop().await;
+                return Err(error.into());
+            }
+        };
+        // After the node is registered: others see by that who counts on a schedule.
+        let declared = async {
+            declare_resources(&*store, resources.values()).await?;
+            Declarations::declare(store.clone(), schedules, registration.id).await
+        };
+        let declarations = match declared.await {
+            Ok(declarations) => declarations,
+            Err(error) => {
+                heartbeat.stop().await;
+                // Should that fail too, others find the node dead after its grace.
+                if let Err(error) = store.deregister(registration.id).await {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "leaving the cluster failed");
+                }
+                hooks.after_stop().await;
+                return Err(error.into());
+            }
+        };
+        let (node, present) = watch::channel(registration.id);
+        client.belongs_to(present);
+        let (drain, draining) = watch::channel::<Option<Instant>>(None);
+        let mut tasks = Tasks::default();
+        for listener in listeners {
+            tasks.listeners.spawn(listen(client.events(), listener, tasks.stop_listening.clone()));
+        }
+        for listener in bulk_listeners {
+            tasks.listeners.spawn(listen(client.bulk_events(), listener, tasks.stop_listening.clone()));
+        }
+        let mut standing = heartbeat.standing.clone();
+        tasks.side.spawn(async move {
+            while standing.changed().await.is_ok() {
+                node.send_replace(standing.borrow().node);
+            }
+        });
+        tasks.side.spawn(services.run(config.heartbeat));
+        let coordinator = client.coordinator().cloned();
+        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.heartbeat));
+        let (scan, deadline) = (config.scan, config.store_deadline);
+        let rescuer = Rescuer {
+            store: store.clone(),
+            client: client.clone(),
+            scan,
+            grace: config.grace,
+            counters: counters.clone(),
+        };
+        let firer = Firer::new(store.clone(), client.clone(), declarations);
+        let signals = SignalLimit::new(store.clone(), client.clone(), scan);
+        let canceler = Canceler::new(store.clone(), client.clone(), scan, deadline);
+        let side = UpkeepTasks { standing: heartbeat.standing.clone(), counters: counters.clone(), clock: self.clock };
+        side.spawn(&mut tasks, rescuer);
+        side.spawn(&mut tasks, firer);
+        side.spawn(&mut tasks, signals);
+        side.spawn(&mut tasks, canceler);
+        side.spawn(&mut tasks, orders);
+        if !config.retention.keeps_everything() {
+            let archiver = Archiver::new(
+                store.clone(),
+                client.clone(),
+                counters.clone(),
+                config.retention,
+                config.retention_interval,
+            );
+            side.spawn(&mut tasks, archiver);
+        }
+        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges));
+        let logs = LogQueue::new(config.job_logs, counters.clone());
+        // The writer has a deadline of its own, whatever the sink.
+        let sink = self.job_log_sink.unwrap_or_else(|| Arc::new(StoreSink(shared)));
+        let writer = LogWriter { queue: logs.clone(), sink, deadline };
+        tasks.log_writer.spawn(writer.run());
+        tasks.logs = Some(logs.clone());
+        let woken = client.clone();
+        tasks.watch = store.watch(Box::new(move || woken.wake().work()));
+        let woken = client.clone();
+        let hints = counters.clone();
+        let heard = move |_: &Hint| {
+            hints.hints.add(1);
+            woken.wake().work();
+        };
+        tasks.hints = client.coordinator().map(|coordinator| coordinator.listen(client.origin(), Box::new(heard)));
+        let (drain_timeout, store_deadline) = (config.drain, config.store_deadline);
+        let pump = Pump::new(PumpParts {
+            store: store.clone(),
+            client: client.clone(),
+            runner,
+            states: Arc::new(states),
+            logs,
+            config,
+            counters: counters.clone(),
+            strategy: self.strategy,
+            standing: heartbeat.standing.clone(),
+            drain: draining,
+        });
+        let stop_heartbeat = heartbeat.stopper();
+        let pump_handle = tasks.pump.spawn(async move {
+            AssertUnwindSafe(pump.run()).catch_unwind().await.unwrap_or_else(|_| {
+                // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued. It stays
+                // registered, because threads of its handlers may still run with permits.
+                tracing::error!("the pump panicked: this node stops, and others take its jobs after the grace");
+                stop_heartbeat();
+                ShutdownLeftovers::HeldPermits
+            })
+        });
+        tasks.pump_handle = Some(pump_handle);
+        tracing::info!(node = %registration.id, name = %registration.name, "node started");
+        hooks.after_start().await;
+        let draining = Draining { drain, drain_timeout, store_deadline, store };
+        Ok(Ratchet::new(client, counters, (resilience, known), tasks, heartbeat, draining, hooks))
+    }
+}
+
+/// Breakers as the builder says, and else as the kinds of a service ask for.
+fn breakers(
+    given: &BTreeMap<String, BreakerConfig>,
+    registrations: &[Registration],
+) -> Result<CircuitBreakers, InvalidInput> {
+    let asked = registrations.iter().filter_map(Registration::breaker).filter(|(name, _)| !given.contains_key(*name));
+    let asked = once("breaker", asked, "let its kinds ask for the same, or decide with .breaker(…) of the builder")?;
+    let mut breakers = given.iter().fold(CircuitBreakers::default(), |all, (name, config)| all.with(name, *config));
+    for (name, config) in asked {
+        breakers.with_profile(name, config);
+    }
+    breakers.configurations().try_for_each(BreakerConfig::check)?;
+    Ok(breakers)
+}
+
+/// What others can read of this node.
+fn node_info(registry: &Registry, config: &Config, schedules: &[NewSchedule]) -> Result<JsonText, InvalidInput> {
+    let slots = crate::pump::slots::SlotPools::new(registry, &config.queues);
+    let mut queues: Vec<_> = slots.queues().collect();
+    queues.dedup();
+    // A kind that names no service is its own, which goes without saying.
+    let calls = registry.own().filter_map(|(kind, entry)| Some((kind, entry.service.as_deref()?)));
+    let calls: BTreeMap<_, _> = calls.filter(|(kind, service)| kind.as_str() != *service).collect();
+    let pool = |(queue, blocking, slots)| serde_json::json!({"queue": queue, "blocking": blocking, "slots": slots});
+    let pools = slots.info().map(pool);
+    let blocking = registry.own().filter_map(|(kind, entry)| entry.blocking.then_some(kind));
+    let info = serde_json::json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
+        "queues": queues,
+        "slots": slots.total(),
+        "pools": pools.collect::<Vec<_>>(),
+        "blocking": blocking.collect::<Vec<_>>(),
+        "services": calls,
+        "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
+        "grace_ms": u64::try_from(config.grace.as_millis()).unwrap_or(u64::MAX),
+    });
+    JsonText::encode("node info", &info, 1024 * 1024)
+}
+
+/// What the loops beside the pump have in common.
+struct UpkeepTasks {
+    standing: watch::Receiver<Standing>,
+    counters: Arc<Counters>,
+    clock: Arc<dyn Clock>,
+}
+
+impl UpkeepTasks {
+    fn spawn(&self, tasks: &mut Tasks, upkeep: impl Upkeep + 'static) {
+        tasks.side.spawn(supervised(upkeep, self.standing.clone(), self.counters.clone(), self.clock.clone()));
+    }
+}

@@ -1,0 +1,311 @@
+//! Counts of what a node did, and when its loops last did what they are for.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ratchet_core::clock::elapsed;
+use ratchet_core::node::NodeVitals;
+use ratchet_core::service::NodeServices;
+
+use crate::observe::metrics::{Meter, names};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident)*) => {
+        #[derive(Debug)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)*
+            pub(crate) vitals: Vitals,
+            pub(crate) meter: Meter,
+            pub(crate) last_success: LastSuccessCells,
+        }
+
+        /// What a node has done since it started.
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        #[non_exhaustive]
+        pub struct Stats {
+            $($(#[$doc])* pub $name: u64,)*
+            /// How it is now: what its last heartbeat said, or its next will.
+            pub vitals: NodeVitals,
+            /// When each of its loops last did what it is for.
+            pub last_success: LastSuccess,
+        }
+
+        impl Counters {
+            pub(crate) fn new(meter: Meter) -> Self {
+                Self {
+                    $($name: Counter::new(concat!("ratchet.node.", stringify!($name)), meter.clone()),)*
+                    vitals: Vitals::new(meter.clone()),
+                    last_success: LastSuccessCells::default(),
+                    meter,
+                }
+            }
+
+            pub(crate) fn read(&self) -> Stats {
+                Stats {
+                    $($name: self.$name.count.load(Ordering::Relaxed),)*
+                    vitals: self.vitals.read(),
+                    last_success: self.last_success.read(),
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Jobs claimed.
+    claimed
+    /// Settlements that were written.
+    settled
+    /// Settlements that came too late: the fence no longer matched and nothing was written.
+    conflicts
+    /// Jobs of dead nodes that this node gave back or buried.
+    rescued
+    /// Jobs handed back because the reply to their claim was lost.
+    lost_claims
+    /// Turns of the pump: transactions that settle, claim, or both.
+    turns
+    /// Turns that failed and were tried again.
+    turn_errors
+    /// Settlements that could only be written without result and texts.
+    minimal
+    /// Times that this node was declared dead and went on as a new incarnation.
+    reincarnations
+    /// Hints of new work that came from other nodes and woke this one.
+    hints
+    /// Lines of jobs' logs that were written.
+    log_lines
+    /// Lines of jobs' logs that were left out: the attempt had written its share, they came too fast, or were refused.
+    log_lines_lost
+}
+
+macro_rules! loops {
+    ($($(#[$doc:meta])* $name:ident $loop:ident)*) => {
+        /// A loop of a node.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Loop {
+            $($loop,)*
+        }
+
+        impl Loop {
+            const ALL: &[Self] = &[$(Self::$loop),*];
+
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$loop => stringify!($name),)*
+                }
+            }
+        }
+
+        /// When each of a node's loops last did what it is for, by this machine's clock; `None` if it has not yet.
+        ///
+        /// A loop goes on after an error or a panic. One whose time stands still for minutes is not well.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[non_exhaustive]
+        pub struct LastSuccess {
+            $($(#[$doc])* pub $name: Option<Timestamp>,)*
+        }
+
+        impl LastSuccess {
+            /// The loops by name.
+            pub fn each(&self) -> Vec<(&'static str, Option<Timestamp>)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+
+        #[derive(Debug, Default)]
+        pub(crate) struct LastSuccessCells {
+            $($name: LoopCell,)*
+        }
+
+        impl LastSuccessCells {
+            fn of(&self, which: Loop) -> &LoopCell {
+                match which {
+                    $(Loop::$loop => &self.$name,)*
+                }
+            }
+
+            fn read(&self) -> LastSuccess {
+                LastSuccess { $($name: self.$name.last.get(),)* }
+            }
+        }
+    };
+}
+
+loops! {
+    /// A turn of the pump: settling and claiming.
+    turn Turn
+    /// A heartbeat that the store took.
+    heartbeat Heartbeat
+    /// A look for the jobs of dead nodes.
+    rescue Rescue
+    /// A look for schedules that are due.
+    schedules Schedules
+    /// A look for signals that did not come in time.
+    signals Signals
+    /// A look for canceled batches whose children are left.
+    batches Batches
+    /// A round of archiving and purging; `None` also if the node keeps everything.
+    retention Retention
+    /// A look at what is ordered about circuit breakers.
+    breakers Breakers
+    /// A look at how deep the queues are.
+    gauges Gauges
+}
+
+/// What is known of one loop.
+#[derive(Debug, Default)]
+struct LoopCell {
+    /// When it was set going; a loop that never was is not missed.
+    begun: Moment,
+    last: Moment,
+    /// How long it waits between two looks, in microseconds.
+    wait_us: AtomicU64,
+}
+
+/// How long ago a loop last did what it is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Age {
+    pub(crate) which: Loop,
+    /// Its last success, or when it was set going.
+    pub(crate) since: Duration,
+    /// How long it waits between two looks.
+    pub(crate) wait: Duration,
+}
+
+impl LastSuccessCells {
+    /// A loop is set going.
+    pub(crate) fn begin(&self, which: Loop, at: Timestamp) {
+        self.of(which).begun.set(at);
+    }
+
+    /// It has done what it is for.
+    pub(crate) fn mark(&self, which: Loop, at: Timestamp) {
+        self.of(which).last.set(at);
+    }
+
+    /// It will look again after about so long.
+    pub(crate) fn waits(&self, which: Loop, wait: Duration) {
+        let wait_us = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
+        self.of(which).wait_us.store(wait_us, Ordering::Relaxed);
+    }
+
+    /// How the loops are that were set going.
+    pub(crate) fn ages(&self, now: Timestamp) -> impl Iterator<Item = Age> {
+        Loop::ALL.iter().filter_map(move |which| {
+            let LoopCell { begun, last, wait_us } = self.of(*which);
+            let since = last.get().or(begun.get())?;
+            let wait = Duration::from_micros(wait_us.load(Ordering::Relaxed));
+            Some(Age { which: *which, since: elapsed(since, now), wait })
+        })
+    }
+}
+
+/// A time that may not have come yet.
+#[derive(Debug)]
+struct Moment(AtomicI64);
+
+impl Moment {
+    const NEVER: i64 = i64::MIN;
+
+    fn set(&self, at: Timestamp) {
+        self.0.store(at.as_microsecond(), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<Timestamp> {
+        let micros = self.0.load(Ordering::Relaxed);
+        Timestamp::from_microsecond(micros).ok().filter(|_| micros != Self::NEVER)
+    }
+}
+
+impl Default for Moment {
+    fn default() -> Self {
+        Self(AtomicI64::new(Self::NEVER))
+    }
+}
+
+/// A count for [`Stats`] that is a metric too.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    count: AtomicU64,
+    name: &'static str,
+    meter: Meter,
+}
+
+impl Counter {
+    fn new(name: &'static str, meter: Meter) -> Self {
+        Self { count: AtomicU64::new(0), name, meter }
+    }
+
+    pub(crate) fn add(&self, n: usize) {
+        if n == 0 {
+            return;
+        }
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        self.meter.count(self.name, &[], n as u64);
+    }
+}
+
+/// How the node is, for the heartbeat to tell.
+#[derive(Debug)]
+pub(crate) struct Vitals {
+    running: AtomicU32,
+    /// Slots that hold a job, by pool.
+    taken: OnceLock<Box<[AtomicU32]>>,
+    clock_skew_us: AtomicI64,
+    services: Mutex<NodeServices>,
+    meter: Meter,
+}
+
+/// Stands for a skew that was not measured; no clock is 290,000 years off.
+const NOT_MEASURED: i64 = i64::MIN;
+
+impl Vitals {
+    fn new(meter: Meter) -> Self {
+        Self {
+            running: AtomicU32::new(0),
+            taken: OnceLock::new(),
+            clock_skew_us: AtomicI64::new(NOT_MEASURED),
+            services: Mutex::default(),
+            meter,
+        }
+    }
+
+    pub(crate) fn set_running(&self, running: usize) {
+        let running = u32::try_from(running).unwrap_or(u32::MAX);
+        if self.running.swap(running, Ordering::Relaxed) != running {
+            self.meter.gauge(names::SLOTS_TAKEN, &[], f64::from(running));
+        }
+    }
+
+    /// By pool, always in the same order.
+    pub(crate) fn set_taken(&self, taken: impl Iterator<Item = usize> + Clone) {
+        let cells = self.taken.get_or_init(|| taken.clone().map(|_| AtomicU32::new(0)).collect());
+        for (cell, taken) in cells.iter().zip(taken) {
+            cell.store(u32::try_from(taken).unwrap_or(u32::MAX), Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn set_clock_skew_us(&self, skew: i64) {
+        self.clock_skew_us.store(skew, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_services(&self, services: NodeServices) {
+        *self.services.lock().unwrap_or_else(PoisonError::into_inner) = services;
+    }
+
+    pub(crate) fn read(&self) -> NodeVitals {
+        let skew = self.clock_skew_us.load(Ordering::Relaxed);
+        NodeVitals {
+            running: self.running.load(Ordering::Relaxed),
+            clock_skew_us: (skew != NOT_MEASURED).then_some(skew),
+            services: self.services.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            taken: self
+                .taken
+                .get()
+                .map(|taken| taken.iter().map(|one| one.load(Ordering::Relaxed)).collect())
+                .unwrap_or_default(),
+        }
+    }
+}

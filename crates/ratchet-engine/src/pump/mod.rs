@@ -1,0 +1,600 @@
+//! The heart of a node: one task that settles what has ended and claims what comes next.
+//!
+//! It alone knows which slots are taken and which jobs run here, so nothing of that needs a lock.
+
+mod turn;
+mod reconcile;
+pub(crate) mod slots;
+mod claim_filter;
+pub(crate) mod polling;
+pub(crate) mod wake;
+
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ratchet_core::{Claim, DeferReason, Fence, JobRecord, NodeId, Settlement, Store};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio_util::task::TaskTracker;
+
+use crate::client::Client;
+use crate::job::inject::StateMap;
+use crate::job_log::LogQueue;
+use crate::node::config::Config;
+use crate::observe::events::JobEventKind;
+use crate::observe::job_metrics::BatchedMetrics;
+use crate::observe::stats::{Counters, Loop};
+use crate::pump::polling::{Poll, PollingStrategy};
+use crate::pump::slots::{PoolIndex, SlotPools};
+use crate::run::context::{Claimed, JobContext};
+use crate::run::executor::Held;
+use crate::run::{CancelHandle, CancelReason, Ended, Runner};
+use crate::upkeep::heartbeat::Standing;
+
+pub(crate) struct Pump {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) client: Client,
+    pub(super) runner: Arc<Runner>,
+    pub(super) states: Arc<StateMap>,
+    logs: Arc<LogQueue>,
+    pub(super) config: Config,
+    pub(super) counters: Arc<Counters>,
+    /// Metrics of jobs that this turn began or ended.
+    pub(super) metrics: BatchedMetrics,
+    pub(super) slots: SlotPools,
+    pub(super) strategy: Box<dyn PollingStrategy>,
+    pub(super) standing: watch::Receiver<Standing>,
+    /// When a stopping node gives up on what still runs; `None` while it is not stopping.
+    pub(super) drain: watch::Receiver<Option<Instant>>,
+
+    pub(super) running: HashMap<Fence, RunningAttempt>,
+    /// Ended attempts whose settlements are not written yet: they keep their slots.
+    pub(super) ended: Vec<EndedAttempt>,
+    /// The settlements of `ended`, in the same order, so that a turn borrows them as they are.
+    pub(super) settlements: Vec<Settlement>,
+    /// Attempts that have ended without a settlement that ends their permits.
+    pub(super) released: Vec<Fence>,
+    /// Attempts that have ended for everybody but their handlers, which were given up and run on with their permits.
+    pub(super) held: HashSet<Fence>,
+    /// Whether the last claim asked for jobs that try a service.
+    pub(super) tried: bool,
+    /// Whether there was no turn since the last reconcile.
+    reconciled: bool,
+
+    /// The tasks of all attempts, until each is wholly over: also that of a result which was told already.
+    attempts: TaskTracker,
+    messages: mpsc::Receiver<Message>,
+    sender: mpsc::Sender<Message>,
+    begun: Instant,
+    pub(super) timers: Timers,
+}
+
+/// A job that runs here.
+pub(super) struct RunningAttempt {
+    pub(super) job: Arc<JobRecord>,
+    pub(super) ctx: JobContext,
+    pub(super) cancel: Arc<CancelHandle>,
+    pub(super) pool: PoolIndex,
+    task: AbortHandle,
+}
+
+/// An attempt that has ended, until its settlement is written.
+pub(super) struct EndedAttempt {
+    pub(super) job: Arc<JobRecord>,
+    pub(super) pool: PoolIndex,
+    pub(super) defer: Option<DeferReason>,
+    pub(super) own_commit: Option<Settlement>,
+    pub(super) held: Option<Held>,
+    /// How often not even the smallest form of its settlement could be written.
+    pub(super) refusals: u32,
+}
+
+/// The permit that an attempt took, by its fence; `None` if the job needs none.
+pub(super) fn permit_of(job: &JobRecord, fence: Fence) -> Option<Fence> {
+    job.spec.resource.is_some().then_some(fence)
+}
+
+/// What a pump that has ended leaves to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShutdownLeftovers {
+    /// Nothing, or only what any node can finish.
+    Nothing,
+    /// Permits of this node whose handlers may still run: whoever took the node from the cluster would end them.
+    HeldPermits,
+}
+
+pub(super) enum Message {
+    Ended(Fence, Box<Ended>),
+    /// What a handler held that was given up is free at last, and its permit ends.
+    Freed(PoolIndex, Option<Fence>),
+}
+
+/// When the pump has to look at what.
+#[derive(Debug)]
+pub(super) struct Timers {
+    pub(super) poll: Instant,
+    /// When the next waiting job becomes due.
+    pub(super) due: Option<Instant>,
+    /// When to ask the store for that.
+    pub(super) ask_due: Option<Instant>,
+    pub(super) asked_due: Instant,
+    pub(super) reconcile: Instant,
+    pub(super) reconcile_failures: u32,
+    /// Settlements wait until then for others to join them, or for a broken database.
+    pub(super) settle: Instant,
+    /// Permits are kept until then for a broken database.
+    pub(super) release: Instant,
+    /// Claims wait until then for a broken database.
+    pub(super) claim_again: Instant,
+    /// Whether the last claim found work: then the next turn claims along.
+    pub(super) flowing: bool,
+    /// A claim's reply was lost: the store may think that we run jobs of which we know nothing.
+    pub(super) claim_uncertain: bool,
+    /// The incarnation whose claim was refused; a new one has to come first.
+    pub(super) refused: Option<NodeId>,
+    pub(super) failures: u32,
+    /// When to look next for the steps that Ratchet itself runs.
+    pub(super) internal: Instant,
+    /// When a service that admitted nothing may admit jobs again.
+    pub(super) readmit: Option<Instant>,
+}
+
+/// The store is asked for the next due time at most this often.
+const ASK_DUE_EVERY: Duration = Duration::from_millis(50);
+/// Nobody is waited for longer than this while the pump looks out for a caller's commit.
+const EXPECTING_POLL: Duration = Duration::from_millis(250);
+/// A stopping node tries for so long to write what is left, and waits for so long for threads that hold permits.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+/// A stopping node waits for so long for the spans of its last attempts to close.
+const LAST_SPANS: Duration = Duration::from_secs(1);
+/// No strategy can make a node sleep for longer.
+const POLL_MAX: Duration = Duration::from_hours(1);
+
+pub(crate) struct PumpParts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) client: Client,
+    pub(crate) runner: Runner,
+    pub(crate) states: Arc<StateMap>,
+    pub(crate) logs: Arc<LogQueue>,
+    pub(crate) config: Config,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) strategy: Box<dyn PollingStrategy>,
+    pub(crate) standing: watch::Receiver<Standing>,
+    pub(crate) drain: watch::Receiver<Option<Instant>>,
+}
+
+impl Pump {
+    pub(crate) fn new(parts: PumpParts) -> Self {
+        let PumpParts { store, client, runner, states, logs, config, counters, strategy, standing, drain } = parts;
+        let slots = SlotPools::new(&runner.registry, &config.queues);
+        // Every running job sends one message, and a second if it holds something longer.
+        let (sender, messages) = mpsc::channel(slots.total() * 2 + 16);
+        counters.last_success.begin(Loop::Turn, client.now());
+        let now = Instant::now();
+        let timers = Timers {
+            poll: now,
+            due: None,
+            ask_due: None,
+            asked_due: now,
+            reconcile: now + config.reconcile,
+            reconcile_failures: 0,
+            settle: now,
+            release: now,
+            claim_again: now,
+            flowing: false,
+            claim_uncertain: false,
+            refused: None,
+            failures: 0,
+            internal: now,
+            readmit: None,
+        };
+        Self {
+            store,
+            client,
+            runner: Arc::new(runner),
+            states,
+            logs,
+            config,
+            counters,
+            metrics: BatchedMetrics::default(),
+            slots,
+            strategy,
+            standing,
+            drain,
+            running: HashMap::new(),
+            ended: Vec::new(),
+            settlements: Vec::new(),
+            released: Vec::new(),
+            held: HashSet::new(),
+            tried: false,
+            reconciled: false,
+            attempts: TaskTracker::new(),
+            messages,
+            sender,
+            begun: now,
+            timers,
+        }
+    }
+
+    /// Runs until the node has drained.
+    pub(crate) async fn run(mut self) -> ShutdownLeftovers {
+        loop {
+            while let Ok(message) = self.messages.try_recv() {
+                self.receive(message);
+            }
+            self.heed_standing();
+            self.heed_wakeups();
+            self.counters.vitals.set_running(self.slots.taken());
+            self.counters.vitals.set_taken(self.slots.taken_by_pool());
+            if let Some(left) = self.drained() {
+                self.attempts.close();
+                // Whoever stops a node flushes its traces next.
+                let _ = tokio::time::timeout(LAST_SPANS, self.attempts.wait()).await;
+                return left;
+            }
+            let now = Instant::now();
+            let may_turn = self.may_settle(now) || self.may_claim(now);
+            // They take turns: however soon the next reconcile is wanted, it does not keep results from being written.
+            if self.timers.reconcile <= now && !(self.reconciled && may_turn) {
+                self.reconciled = true;
+                self.reconcile().await;
+            } else if !self.released.is_empty() && self.timers.release <= now {
+                self.release_permits().await;
+            } else if may_turn {
+                self.reconciled = false;
+                self.turn().await;
+            } else if self.timers.ask_due.is_some_and(|at| at <= now) {
+                self.ask_next_due().await;
+            } else {
+                self.wait(now).await;
+            }
+        }
+    }
+
+    async fn wait(&mut self, now: Instant) {
+        let until = self.next_deadline(now);
+        let wake = self.client.clone();
+        tokio::select! {
+            message = self.messages.recv() => {
+                self.receive(message.expect("the pump holds a sender itself"));
+            }
+            () = wake.wake().notified() => {}
+            () = tokio::time::sleep_until(until.into()) => {}
+            // A sender that is gone has nothing more to say; the other branches go on.
+            Ok(()) = self.standing.changed() => {}
+            Ok(()) = self.drain.changed() => {}
+        }
+    }
+
+    fn next_deadline(&self, now: Instant) -> Instant {
+        let mut until = now + Duration::from_mins(1);
+        let mut by = |deadline: Instant| until = until.min(deadline);
+        if !self.settlements.is_empty() {
+            by(self.timers.settle);
+        }
+        if !self.released.is_empty() {
+            by(self.timers.release);
+        }
+        if self.claims_allowed() && (self.slots.free() > 0 || self.looks_inside(now)) {
+            by(self.timers.poll.max(self.timers.claim_again));
+            if let Some(due) = self.timers.due {
+                by(due.max(self.timers.claim_again));
+            }
+            if let Some(ask) = self.timers.ask_due {
+                by(ask);
+            }
+            if let Some(readmit) = self.timers.readmit {
+                by(readmit.max(self.timers.claim_again));
+            }
+        }
+        by(self.timers.reconcile);
+        if let Some(deadline) = *self.drain.borrow() {
+            by(deadline.max(now + Duration::from_millis(50)));
+        }
+        until
+    }
+
+    /// Whether settlements should be written now: there are some, and nobody is about to join them.
+    fn may_settle(&self, now: Instant) -> bool {
+        let gathered = self.running.is_empty() || self.settlements.len() >= self.config.claim_max;
+        !self.settlements.is_empty() && (now >= self.timers.settle || (gathered && self.timers.failures == 0))
+    }
+
+    /// Whether the node may claim at all.
+    fn claims_allowed(&self) -> bool {
+        let standing = self.standing.borrow();
+        self.drain.borrow().is_none() && !standing.fenced && self.timers.refused != Some(standing.node)
+    }
+
+    /// Whether it is time to look for work, and there is room for it.
+    fn may_claim(&self, now: Instant) -> bool {
+        (self.slots.free() > 0 || self.looks_inside(now)) && self.is_time_to_claim(now)
+    }
+
+    /// Whether the next claim should look for the steps that Ratchet itself runs.
+    pub(super) fn looks_inside(&self, now: Instant) -> bool {
+        self.timers.internal <= now && self.slots.has_internal_room()
+    }
+
+    /// Whether a turn should claim, if it finds or makes room: it is time, or work has been flowing.
+    pub(super) fn is_time_to_claim(&self, now: Instant) -> bool {
+        let due = self.timers.due.into_iter().chain(self.timers.readmit).any(|due| due <= now);
+        let wanted = self.timers.poll <= now || due || (self.timers.flowing && !self.settlements.is_empty());
+        wanted && self.timers.claim_again <= now && self.claims_allowed()
+    }
+
+    fn heed_wakeups(&mut self) {
+        let wake = self.client.wake();
+        if wake.take_work() {
+            guarded(&mut *self.strategy, |strategy| {
+                strategy.woken();
+                POLL_MAX
+            });
+            self.timers.poll = Instant::now();
+        }
+        let (due_changed, revoked) = (wake.take_due_changed(), wake.take_revoked());
+        if due_changed {
+            self.ask_due_soon();
+        }
+        let now = Instant::now();
+        if revoked {
+            self.timers.reconcile = now;
+        }
+        if self.timers.poll > now + EXPECTING_POLL && self.client.wake().still_expecting(|_| false) {
+            self.timers.poll = now + EXPECTING_POLL;
+        }
+    }
+
+    /// Fenced or declared dead: what runs under that standing must end.
+    fn heed_standing(&mut self) {
+        let standing = self.standing.borrow_and_update();
+        for (fence, running) in &self.running {
+            if standing.fenced || fence.node != standing.node {
+                running.cancel.cancel(CancelReason::HandBack);
+            }
+        }
+    }
+
+    /// What is left, if the node has drained or has given up on it.
+    fn drained(&mut self) -> Option<ShutdownLeftovers> {
+        let deadline = (*self.drain.borrow())?;
+        let now = Instant::now();
+        if now >= deadline {
+            for running in self.running.values() {
+                running.cancel.cancel(CancelReason::HandBack);
+            }
+        }
+        let results = self.running.len() + self.settlements.len();
+        let (permits, held) = (self.released.len(), self.holds_permits());
+        if results + permits == 0 && !held {
+            return Some(ShutdownLeftovers::Nothing);
+        }
+        if now < deadline + self.config.cancel_grace * 2 + GIVE_UP_AFTER {
+            return None;
+        }
+        tracing::error!(
+            results,
+            permits,
+            held,
+            "stopped without ending everything; other nodes will rescue what is left"
+        );
+        Some(if held { ShutdownLeftovers::HeldPermits } else { ShutdownLeftovers::Nothing })
+    }
+
+    /// Whether a handler may still run with a permit of this incarnation.
+    fn holds_permits(&self) -> bool {
+        let node = self.standing.borrow().node;
+        let unwritten = self.ended.iter().zip(&self.settlements).filter(|(ended, _)| ended.held.is_some());
+        let unwritten = unwritten.filter_map(|(ended, settlement)| permit_of(&ended.job, settlement.fence));
+        let running = self.running.iter().filter_map(|(fence, running)| permit_of(&running.job, *fence));
+        self.held.iter().copied().chain(unwritten).chain(running).any(|fence| fence.node == node)
+    }
+
+    /// Starts a claimed job, if it may and can run here.
+    pub(super) fn dispatch(&mut self, claim: Claim) -> bool {
+        let Claim { fence, job, inputs, signal } = claim;
+        let job = Arc::new(job);
+        let standing = self.standing.borrow().clone();
+        if standing.right.is_cancelled() || standing.node != fence.node {
+            // Fenced while the claim was under way: the reconcile hands it back, without a run that would be cut off.
+            self.timers.claim_uncertain = true;
+            return false;
+        }
+        let Some(pool) = self.slots.take(&job.spec.queue, &job.spec.kind) else {
+            tracing::error!(job.id = %job.id, job.kind = %job.spec.kind, "the store handed out a job that was not asked for");
+            return false;
+        };
+        let cancel = Arc::new(CancelHandle::under(&standing.right));
+        let claimed = Claimed { fence, job: job.clone(), inputs, signal };
+        let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
+        let ctx = JobContext::new(claimed, states, client, cancel.token.clone(), logs);
+        // Here and not in the task, so that the next claim knows how many trials have begun.
+        let service = self.runner.registry.get(&job.spec.kind).and_then(|entry| entry.service.as_ref());
+        let entry = service.map(|service| self.runner.resilience.enter(service)).transpose();
+        if entry.is_ok() {
+            let what = JobEventKind::Started { attempt: ctx.attempt() };
+            self.client.bus().publish_with(&mut self.metrics, &job, Some(fence.node), what);
+        }
+        let (runner, sender) = (self.runner.clone(), self.sender.clone());
+        let (task_ctx, task_leash) = (ctx.clone(), cancel.clone());
+        let task = self.attempts.spawn(async move {
+            let (ended, span) = runner.run(&task_ctx, &task_leash, entry).await;
+            // The pump is gone only if the engine was dropped; then nobody may settle.
+            let _ = sender.send(Message::Ended(fence, Box::new(ended))).await;
+            if !span.is_disabled() {
+                // Closing it is a fifth of what a small job costs where spans are watched. Others that have ended go first, so
+                // that it is done while their results are written.
+                tokio::task::yield_now().await;
+                drop(span);
+            }
+        });
+        self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.reconcile);
+        self.running.insert(fence, RunningAttempt { job, ctx, cancel, pool, task: task.abort_handle() });
+        true
+    }
+
+    fn receive(&mut self, message: Message) {
+        match message {
+            Message::Freed(pool, permit) => {
+                self.slots.give_back(pool);
+                if let Some(permit) = permit {
+                    self.held.remove(&permit);
+                    self.released.push(permit);
+                }
+                self.timers.poll = Instant::now();
+            }
+            Message::Ended(fence, ended) => {
+                let Some(running) = self.running.remove(&fence) else { return };
+                let Ended { settlement, defer, own_commit, held } = *ended;
+                let permit = permit_of(&running.job, fence);
+                match settlement {
+                    None => {
+                        if held.is_none() {
+                            self.released.extend(permit);
+                        }
+                        self.free_slot(running.pool, held, permit);
+                        self.timers.poll = Instant::now();
+                    }
+                    Some(mut settlement) => {
+                        // What the handler still does needs its permit.
+                        settlement.ends_permit = permit.is_some() && held.is_none();
+                        if self.settlements.is_empty() && self.timers.failures == 0 {
+                            self.timers.settle = Instant::now() + self.config.gather;
+                        }
+                        self.settlements.push(settlement);
+                        self.ended.push(EndedAttempt {
+                            job: running.job,
+                            pool: running.pool,
+                            defer,
+                            own_commit,
+                            held,
+                            refusals: 0,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a slot back, when what holds it is free; then its permit ends too.
+    pub(super) fn free_slot(&mut self, pool: PoolIndex, held: Option<Held>, permit: Option<Fence>) {
+        match held {
+            None => self.slots.give_back(pool),
+            Some(held) => {
+                self.held.extend(permit);
+                let sender = self.sender.clone();
+                tokio::spawn(async move {
+                    let _ = held.await;
+                    let _ = sender.send(Message::Freed(pool, permit)).await;
+                });
+            }
+        }
+    }
+
+    pub(super) fn ask_due_soon(&mut self) {
+        let at = self.timers.asked_due + ASK_DUE_EVERY;
+        self.timers.ask_due = Some(self.timers.ask_due.map_or(at, |already| already.min(at)));
+    }
+
+    /// Plans the next poll from what the last one found.
+    pub(super) fn plan_poll(&mut self, asked: usize, claimed: usize) {
+        let now = Instant::now();
+        let utilization = self.slots.utilization();
+        let poll = Poll { at: self.begun.elapsed(), asked, claimed, utilization };
+        let delay = guarded(&mut *self.strategy, |strategy| strategy.after_poll(poll)).min(POLL_MAX);
+        self.counters.last_success.waits(Loop::Turn, delay);
+        self.timers.flowing = claimed > 0;
+        self.timers.due = None;
+        // A full claim with room left asks again at once.
+        let full = claimed > 0 && claimed >= asked;
+        self.timers.poll = if full { now } else { now + delay };
+        if !full {
+            self.ask_due_soon();
+        }
+        let running = &self.running;
+        if self.client.wake().still_expecting(|id| running.keys().any(|fence| fence.job_id == id)) {
+            self.timers.poll = self.timers.poll.min(now + EXPECTING_POLL);
+        }
+    }
+}
+
+/// The strategy may be the user's: a panic costs its opinion, not the node.
+fn guarded(strategy: &mut dyn PollingStrategy, ask: impl FnOnce(&mut dyn PollingStrategy) -> Duration) -> Duration {
+    std::panic::catch_unwind(AssertUnwindSafe(|| ask(strategy))).unwrap_or_else(|_| {
+        tracing::error!("the polling strategy panicked; polling again after two seconds");
+        Duration::from_secs(2)
+    })
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        for running in self.running.values() {
+            running.task.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use ratchet_core::{JobId, MemoryStore};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::job::registry::Registry;
+    use crate::job_log::JobLogs;
+    use crate::observe::metrics::Meter;
+    use crate::protect::resilience::Guarded;
+    use crate::pump::polling::AdaptivePolling;
+
+    /// A pump without handlers that has been draining for long.
+    pub(crate) fn overdue(store: MemoryStore, node: NodeId) -> Pump {
+        let counters = Arc::new(Counters::new(Meter::default()));
+        let standing = Standing { node, alive_since: Instant::now(), fenced: false, right: CancellationToken::new() };
+        let long_ago = Instant::now().checked_sub(Duration::from_mins(1)).expect("the machine is older");
+        Pump::new(PumpParts {
+            store: Arc::new(store.clone()),
+            client: Client::new(store),
+            runner: Runner {
+                registry: Registry::build(Vec::new(), &StateMap::default()).unwrap(),
+                gates: Arc::new([]),
+                executor: crate::run::executor::Executor::default(),
+                resilience: Guarded::new(Arc::new(crate::AlwaysAdmit)),
+                retry_policy: Arc::new(crate::DefaultRetryPolicy),
+                sanitizer: Arc::new(crate::DefaultErrorSanitizer),
+                cancel_grace: Duration::ZERO,
+            },
+            states: Arc::default(),
+            logs: LogQueue::new(JobLogs::default(), counters.clone()),
+            config: Config::default(),
+            counters,
+            strategy: Box::new(AdaptivePolling::default()),
+            standing: watch::channel(standing).1,
+            drain: watch::channel(Some(long_ago)).1,
+        })
+    }
+
+    fn fence(node: NodeId) -> Fence {
+        Fence { job_id: JobId(node.0), version: 1, node }
+    }
+
+    #[tokio::test]
+    async fn permits_that_cannot_be_ended_do_not_keep_a_node_from_stopping() {
+        let node = crate::new_node_id();
+        let mut pump = overdue(MemoryStore::manual().0, node);
+        assert_eq!(pump.drained(), Some(ShutdownLeftovers::Nothing));
+        pump.released.push(fence(node));
+        assert_eq!(pump.drained(), Some(ShutdownLeftovers::Nothing), "they end with the node");
+    }
+
+    #[tokio::test]
+    async fn a_node_that_gives_up_on_a_thread_with_a_permit_says_so() {
+        let node = crate::new_node_id();
+        let mut pump = overdue(MemoryStore::manual().0, node);
+        pump.held.insert(fence(crate::new_node_id()));
+        assert_eq!(pump.drained(), Some(ShutdownLeftovers::Nothing), "that of a dead incarnation has ended");
+        pump.held.insert(fence(node));
+        assert_eq!(pump.run().await, ShutdownLeftovers::HeldPermits);
+    }
+}

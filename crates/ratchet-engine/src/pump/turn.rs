@@ -1,0 +1,322 @@
+//! Turns of the pump: settle, claim, and what to do when the database will not.
+
+use std::time::{Duration, Instant};
+
+use ratchet_core::claim::ClaimRequest;
+use ratchet_core::store::Turn;
+use ratchet_core::{ErrorKind, FollowedBy, JobFlags, Priority, Settled, Settlement, StoreError};
+
+use tracing::Instrument;
+
+use crate::observe::metrics::names;
+use crate::observe::stats::Loop;
+use crate::pump::claim_filter::ClaimFilter;
+use crate::pump::{EndedAttempt, Pump, permit_of};
+
+/// Settlements in one transaction.
+const SETTLE_TOGETHER: usize = 500;
+/// How often a node looks for the steps that Ratchet itself runs, if nothing tells it of one.
+const LOOK_INSIDE_EVERY: Duration = Duration::from_secs(1);
+/// How often a node looks whether anything may run, while nothing may.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How often the smallest form of a settlement may be refused before it is given up; that takes half a minute.
+const REFUSALS_MAX: u32 = 12;
+
+/// How long to leave a database alone that failed, after so many failures before.
+pub(super) fn pause_after(failures: u32) -> Duration {
+    let base = PAUSE_MIN.saturating_mul(1 << failures.min(10)).min(PAUSE_MAX);
+    base.mul_f64(0.75 + fastrand::f64() / 2.0)
+}
+
+impl Pump {
+    /// One transaction: settles what has ended, then claims for the room there is.
+    pub(super) async fn turn(&mut self) {
+        let now = Instant::now();
+        let count = self.settlements.len().min(SETTLE_TOGETHER);
+        let internal = self.looks_inside(now);
+        let request = self.is_time_to_claim(now).then(|| self.next_claim(now, count, internal)).flatten();
+        if request.is_none() && count == 0 {
+            return;
+        }
+        if request.is_some() && internal {
+            self.timers.internal = now + LOOK_INSIDE_EVERY;
+        }
+        self.counters.turns.add(1);
+        let room = request.as_ref().map_or(0, |request| request.limit);
+        let span = tracing::debug_span!("job.turn", settle = count, claim = room);
+        let turn = self.try_turn(count, request.as_ref()).instrument(span).await;
+        let outcome = if turn.is_ok() { "ok" } else { "error" };
+        self.counters.meter.time(names::TURN, &[("outcome", outcome)], now.elapsed());
+        match turn {
+            Ok(turn) => {
+                self.timers.failures = 0;
+                self.counters.last_success.mark(Loop::Turn, self.client.now());
+                self.finish(turn, count, request.as_ref());
+            }
+            Err(error) => self.turn_failed(error, count, request.as_ref()).await,
+        }
+    }
+
+    /// What to ask for now; `None` if there is no room, or nothing that may run.
+    fn next_claim(&mut self, now: Instant, settling: usize, internal: bool) -> Option<ClaimRequest> {
+        self.tried = !self.tried;
+        if self.tried {
+            self.slots.next_round();
+        }
+        let (request, again) = self.claim_request(settling, internal, self.tried);
+        self.timers.readmit = again.map(|wait| now + wait);
+        if request.limit == 0 && self.slots.free() > 0 {
+            // Nothing that is registered here may run: there is no reason to look before something may.
+            self.timers.poll = now + LOOK_AGAIN;
+            self.timers.due = None;
+        }
+        (request.limit > 0).then_some(request)
+    }
+
+    /// Room counts the slots that the settlements of this turn will free. Beside it, when what is left out may be asked for
+    /// again.
+    fn claim_request(&mut self, settling: usize, internal: bool, tries: bool) -> (ClaimRequest, Option<Duration>) {
+        // Those that may have to be asked about once more keep their slots for now.
+        let frees = |ended: &&EndedAttempt| ended.held.is_none() && ended.own_commit.is_none();
+        let freed: Vec<_> = self.ended[..settling].iter().filter(frees).map(|ended| ended.pool).collect();
+        for pool in &freed {
+            self.slots.give_back(*pool);
+        }
+        let on_probation = self.running.values().any(|running| running.job.crash_count > 0)
+            || self.ended[settling..].iter().any(|ended| ended.job.crash_count > 0);
+        let mut filter = ClaimFilter::new(&self.runner.registry, &self.runner.resilience, tries);
+        let node = self.standing.borrow().node;
+        let request = self.slots.request(node, &self.config, !on_probation, internal, &mut filter);
+        let again = filter.again();
+        for pool in freed {
+            self.slots.retake(pool);
+        }
+        (request, again)
+    }
+
+    async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
+        self.store.settle_and_claim(&self.settlements[..count], request).await
+    }
+
+    /// What a committed turn means: events, freed slots, jobs to start.
+    fn finish(&mut self, turn: Turn, count: usize, request: Option<&ClaimRequest>) {
+        let (mut follow_up, mut permits_ended) = (false, 0);
+        // Once for all of them: each call is a metric for whoever watches.
+        self.counters.settled.add(turn.settled.iter().filter(|settled| **settled != Settled::Conflict).count());
+        let settlements: Vec<Settlement> = self.settlements.drain(..count).collect();
+        let ended: Vec<_> = self.ended.drain(..count).collect();
+        for ((settlement, mut ended), settled) in settlements.into_iter().zip(ended).zip(turn.settled) {
+            match settled {
+                Settled::Conflict if ended.own_commit.is_some() => {
+                    // The handler failed after it had committed its own end, or somebody else was first: ask which.
+                    self.settlements.extend(ended.own_commit.take());
+                    self.ended.push(ended);
+                    continue;
+                }
+                Settled::Applied | Settled::AlreadyApplied => {
+                    self.client.bus().publish_settled(&mut self.metrics, &ended.job, &settlement, ended.defer);
+                    // What the handler's own transaction has released, nobody here has told us.
+                    let unseen = settled == Settled::AlreadyApplied && ended.job.flow.has(JobFlags::DEPENDANTS);
+                    follow_up |= unseen || !settlement.new_jobs.is_empty();
+                    for job in &settlement.new_jobs {
+                        // What runs here is claimed here, at once; others need to know only of what does not.
+                        if self.runner.registry.get(&job.spec.kind).is_none() {
+                            self.client.announce(job.spec.priority);
+                        }
+                    }
+                }
+                Settled::Conflict => {
+                    self.counters.conflicts.add(1);
+                    tracing::warn!(
+                        job.id = %ended.job.id, job.kind = %ended.job.spec.kind, event = %settlement.change.event(),
+                        "a result came too late: the job was canceled or given to another node"
+                    );
+                }
+            }
+            let permit = permit_of(&ended.job, settlement.fence);
+            permits_ended += usize::from(settlement.ends_permit);
+            self.free_slot(ended.pool, ended.held, permit);
+        }
+        if !turn.followed.is_empty() {
+            follow_up |= self.client.followed(&turn.followed, None);
+            for released in turn.followed.iter().filter(|one| one.what == FollowedBy::Released) {
+                match self.runner.registry.get(&released.kind) {
+                    Some(entry) if entry.internal => self.timers.internal = Instant::now(),
+                    Some(_) => {}
+                    None => self.client.announce(released.priority),
+                }
+            }
+        }
+        let permits_taken = turn.claimed.iter().filter(|claim| claim.job.spec.resource.is_some()).count();
+        if permits_ended > permits_taken {
+            // What waits for them may wait for another node, or for the next look of this one.
+            follow_up |= request.is_none();
+            self.client.announce(Priority::default());
+        }
+        // Rescheduled jobs have a time that nobody has looked at.
+        self.ask_due_soon();
+        if let Some(request) = request {
+            let claimed = turn.claimed.len();
+            let started = turn.claimed.into_iter().map(|claim| usize::from(self.dispatch(claim))).sum();
+            self.counters.claimed.add(started);
+            self.plan_poll(request.limit, claimed);
+        }
+        if follow_up {
+            self.timers.poll = Instant::now();
+        }
+        // Last: what was claimed runs meanwhile.
+        self.metrics.tell(&self.counters.meter);
+    }
+
+    async fn turn_failed(&mut self, error: StoreError, count: usize, request: Option<&ClaimRequest>) {
+        self.counters.turn_errors.add(1);
+        if let Some(request) = request {
+            self.timers.claim_uncertain |= *error.kind() == ErrorKind::Unavailable;
+            if *error.kind() == ErrorKind::Conflict {
+                // Declared dead, and the heartbeat will notice; settlements go on without a claim.
+                tracing::warn!(node = %request.node, "this node may not claim: it is not registered or was declared dead");
+                self.timers.refused = Some(request.node);
+                return;
+            }
+        }
+        if error.is_retryable() {
+            self.may_be_applied(count);
+            self.pause(&error);
+        } else if count == 0 {
+            self.pause(&error);
+        } else if request.is_some() {
+            // Which half is at fault is not known yet: settle alone first.
+            self.timers.claim_again = Instant::now() + PAUSE_MIN;
+            self.timers.settle = Instant::now();
+        } else {
+            self.settle_apart(count, &error).await;
+        }
+    }
+
+    /// Waits before the next try, longer each time.
+    fn pause(&mut self, error: &StoreError) {
+        let pause = pause_after(self.timers.failures);
+        self.timers.failures = self.timers.failures.saturating_add(1);
+        if self.timers.failures.is_power_of_two() {
+            let waiting = self.settlements.len();
+            tracing::warn!(
+                error = error as &dyn std::error::Error,
+                waiting,
+                pause_ms = pause.as_millis(),
+                "the store failed; trying again"
+            );
+        }
+        let at = Instant::now() + pause;
+        (self.timers.settle, self.timers.claim_again) = (at, at);
+    }
+
+    /// The database refuses the group for good: halves it until the settlement at fault stands alone, and writes that
+    /// in its smallest form.
+    async fn settle_apart(&mut self, count: usize, error: &StoreError) {
+        tracing::error!(
+            error = error as &dyn std::error::Error,
+            count,
+            "a group of settlements was refused; settling apart"
+        );
+        let mut groups = vec![count];
+        while let Some(group) = groups.pop() {
+            match self.try_turn(group, None).await {
+                Ok(turn) => self.finish(turn, group, None),
+                Err(error) if error.is_retryable() => {
+                    self.may_be_applied(group);
+                    return self.pause(&error);
+                }
+                Err(_) if group > 1 => groups.extend([group - group / 2, group / 2]),
+                Err(_) => {
+                    if let Err(error) = self.settle_minimal().await {
+                        return self.pause(&error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the first settlement in its smallest form, which holds nothing of the user's.
+    ///
+    /// If that is refused too, the fault is not in the result: a privilege or a table may be missing, or the server is in a
+    /// state whose error nobody knew. The result is kept and tried again, behind the others, for a while.
+    async fn settle_minimal(&mut self) -> Result<(), StoreError> {
+        let minimal = self.settlements[0].minimal();
+        let full = std::mem::replace(&mut self.settlements[0], minimal);
+        let error = match self.try_turn(1, None).await {
+            Ok(turn) => {
+                self.counters.minimal.add(1);
+                self.finish(turn, 1, None);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        self.settlements[0] = full;
+        if error.is_retryable() {
+            self.may_be_applied(1);
+            return Err(error);
+        }
+        self.ended[0].refusals += 1;
+        if self.ended[0].refusals == REFUSALS_MAX {
+            self.give_up(&error);
+        } else {
+            self.settlements.rotate_left(1);
+            self.ended.rotate_left(1);
+        }
+        Err(error)
+    }
+
+    /// The answer was lost: the first `count` settlements may be written already.
+    fn may_be_applied(&mut self, count: usize) {
+        for settlement in &mut self.settlements[..count] {
+            settlement.maybe_applied = true;
+        }
+    }
+
+    /// Not even the smallest form can be written: the reconcile will find the job unknown here and hand it back.
+    fn give_up(&mut self, error: &StoreError) {
+        let ended = self.ended.remove(0);
+        let fence = self.settlements.remove(0).fence;
+        let permit = permit_of(&ended.job, fence);
+        if ended.held.is_none() {
+            self.released.extend(permit);
+        }
+        tracing::error!(
+            job.id = %ended.job.id, job.kind = %ended.job.spec.kind, error = error as &dyn std::error::Error,
+            "the result of a job cannot be written in any form; the job will run again"
+        );
+        self.timers.claim_uncertain = true;
+        self.free_slot(ended.pool, ended.held, permit);
+    }
+
+    /// Ends the permits of attempts that nothing is settled of: they were canceled, or held a thread until now.
+    pub(super) async fn release_permits(&mut self) {
+        match self.store.release_permits(&self.released).await {
+            Ok(()) => {
+                self.released.clear();
+                self.timers.poll = Instant::now();
+                self.client.announce(Priority::default());
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "permits could not be ended; trying again");
+                self.timers.release = Instant::now() + PAUSE_MAX;
+            }
+        }
+    }
+
+    /// Sets the timer for the next job that becomes due.
+    pub(super) async fn ask_next_due(&mut self) {
+        self.timers.ask_due = None;
+        self.timers.asked_due = Instant::now();
+        let (request, _) = self.claim_request(0, true, true);
+        match self.store.next_due(&request).await {
+            Ok(due) => self.timers.due = due.map(|wait| Instant::now() + wait),
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "asking for the next due time failed");
+                self.timers.ask_due = Some(Instant::now() + PAUSE_MAX);
+            }
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! Asking for a job.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ratchet_core::flow::Condition;
+use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
+use ratchet_core::store::{Replacement, SubmitUnit, Submitted};
+use ratchet_core::{
+    Backoff, BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Principal, Priority, QueueName,
+    ResourceName, StartState, StoreError, Tag, TraceContext, limits,
+};
+
+use crate::client::handle::JobHandle;
+use crate::client::signals::awaiting;
+use crate::client::{Client, canceled_event};
+use crate::job::Job;
+use crate::node::ids::new_job_id;
+use crate::protect::authorizer::{Action, Denied};
+use crate::protect::policy::PolicyRefusal;
+use crate::submit::step::{IntoStep, Later, Step, spec_options};
+use crate::submit::unit::SubmittedKind;
+use crate::workflow::{IntoBranch, Plan, When};
+
+/// A job that is about to be submitted; nothing happens before [`submit`](Enqueue::submit).
+#[derive(Debug)]
+#[must_use = "nothing is submitted before .submit()"]
+pub struct Enqueue<J: Job> {
+    client: Client,
+    options: SubmitOptions,
+    _job: PhantomData<fn() -> J>,
+}
+
+/// The options of a submit, free of the job's type.
+#[derive(Debug)]
+pub(crate) struct SubmitOptions {
+    step: Step,
+    due: Due,
+    immediate: bool,
+    business_key: Option<BusinessKey>,
+    idempotency_key: Option<IdempotencyKey>,
+    on_success: Option<Step>,
+    on_failure: Option<Step>,
+    /// What follows the first job, one after the other.
+    chain: Vec<Step>,
+    /// What follows the first job on a condition.
+    branches: Vec<(When, Step)>,
+    exclusive: bool,
+}
+
+spec_options!(pub(crate) SubmitOptions, step);
+
+/// Whether the nodes are to be woken for jobs, and the highest priority of those that they are woken for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Waking(pub(crate) Option<Priority>);
+
+/// Why a submit was refused.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// An option or the payload is out of bounds; nothing was written.
+    #[error("the job was refused: {0}")]
+    Invalid(InvalidInput),
+    /// A live job, or a schedule, holds the business key; nothing was written.
+    #[error("{}", duplicate_text(business_key, *holder, of.as_deref(), *held_by))]
+    #[non_exhaustive]
+    Duplicate {
+        /// The key.
+        business_key: BusinessKey,
+        /// The job, or the schedule, that holds it.
+        holder: JobId,
+        /// Of several jobs, the one that asked for it.
+        of: Option<String>,
+        /// Whether a job holds it, or a schedule.
+        held_by: SubmittedKind,
+    },
+    /// An earlier submit with the same idempotency key made something of another sort; nothing was written.
+    #[error("an earlier submit with this idempotency key made {existing} {id}, not a {expected}; use another key")]
+    #[non_exhaustive]
+    IdempotencyKeyReused {
+        /// What it made.
+        id: JobId,
+        /// What that is.
+        existing: SubmittedKind,
+        /// What was to be made now.
+        expected: SubmittedKind,
+    },
+    /// The job policy does not allow it; nothing was written.
+    #[error("the job policy refused the job: {0}")]
+    Refused(PolicyRefusal),
+    /// Whom the client acts for may not submit it; nothing was written.
+    #[error("the job was refused: {0}")]
+    Denied(Denied),
+    /// The store could not take it.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<PolicyRefusal> for SubmitError {
+    fn from(refused: PolicyRefusal) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<Denied> for SubmitError {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
+    }
+}
+
+fn duplicate_text(key: &BusinessKey, holder: JobId, of: Option<&str>, held_by: SubmittedKind) -> String {
+    let of = of.map_or_else(String::new, |of| format!(" of {of}"));
+    let advice = match held_by {
+        SubmittedKind::Schedule => "cancel that, or use another key",
+        _ => "wait for it, cancel it or replace it",
+    };
+    format!("the business key {:?}{of} is held by {held_by} {holder}; {advice}", key.as_str())
+}
+
+impl From<InvalidInput> for SubmitError {
+    fn from(refused: InvalidInput) -> Self {
+        Self::Invalid(refused)
+    }
+}
+
+impl From<StoreError> for SubmitError {
+    fn from(error: StoreError) -> Self {
+        match error.kind() {
+            ErrorKind::Duplicate { business_key, holder } => {
+                let (of, held_by) = (None, SubmittedKind::Job);
+                Self::Duplicate { business_key: business_key.clone(), holder: *holder, of, held_by }
+            }
+            _ => Self::Store(error),
+        }
+    }
+}
+
+macro_rules! forwarded_options {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*);)*) => {
+        impl<J: Job> Enqueue<J> {
+            $($(#[$doc])*
+            pub fn $name(mut self, $($arg: $type),*) -> Self {
+                self.options = self.options.$name($($arg),*);
+                self
+            })*
+        }
+    };
+}
+
+forwarded_options! {
+    /// In this queue, instead of the kind's own.
+    queue(queue: impl AsRef<str>);
+    /// How urgent it is.
+    priority(priority: Priority);
+    /// How many attempts may follow the first.
+    max_retries(max_retries: u32);
+    /// How long to wait between attempts.
+    backoff(backoff: Backoff);
+    /// How long one attempt may take.
+    timeout(timeout: Duration);
+    /// Adds a free word for the handler and for people.
+    param(key: impl Into<String>, value: impl Into<String>);
+    /// Who asks for it.
+    principal(principal: impl AsRef<str>);
+    /// A limited resource that it needs.
+    resource(resource: impl AsRef<str>);
+    /// The trace that it belongs to, instead of the one that is current here. What follows from it goes on with that trace.
+    trace_context(context: TraceContext);
+}
+
+impl<J: Job> Enqueue<J> {
+    pub(crate) fn new(client: Client, job: &J) -> Self {
+        let options = SubmitOptions {
+            step: Step::of(job),
+            due: Due::NOW,
+            immediate: false,
+            business_key: None,
+            idempotency_key: None,
+            on_success: None,
+            on_failure: None,
+            chain: Vec::new(),
+            branches: Vec::new(),
+            exclusive: false,
+        };
+        Self { client, options, _job: PhantomData }
+    }
+
+    /// Adds words to find it by: trimmed, in lower case, each kept once.
+    pub fn tags<T: AsRef<str>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+        self.options = self.options.tags(tags);
+        self
+    }
+
+    /// Due this long after it is stored.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.options.due = Due::After(delay);
+        self
+    }
+
+    /// Due at this time; a time in the past means now.
+    pub fn at(mut self, time: Timestamp) -> Self {
+        self.options.due = Due::At(time);
+        self
+    }
+
+    /// Wakes the nodes for it even if it is neither critical nor due at once.
+    pub fn immediate(mut self) -> Self {
+        self.options.immediate = true;
+        self
+    }
+
+    /// Of all submits with this key, ever and of whatever kind, the first counts; the others get its handle. Begin keys
+    /// with what they are about (`charge:7`), so that two kinds do not meet in one.
+    pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
+        match IdempotencyKey::new(key) {
+            Ok(key) => self.options.idempotency_key = Some(key),
+            Err(refused) => self.options.step.spec = Err(refused),
+        }
+        self
+    }
+
+    /// While this job is live, no other with this key is accepted.
+    pub fn business_key(mut self, key: impl AsRef<str>) -> Self {
+        match BusinessKey::new(key) {
+            Ok(key) => self.options.business_key = Some(key),
+            Err(refused) => self.options.step.spec = Err(refused),
+        }
+        self
+    }
+
+    /// Waits, instead of running at once, until a [`signal`](Client::signal) with this key comes, or one for this very job
+    /// ([`Client::signal_job`]). The handler sees it by [`JobContext::signal`](crate::JobContext::signal).
+    ///
+    /// If none comes within `timeout` the job fails for good without running, with all that follows from that; `None`
+    /// waits for ever. A signal that was sent a little earlier is not lost: it is kept for the first job that waits for
+    /// its key.
+    pub fn await_signal(mut self, key: impl AsRef<str>, timeout: impl Into<Option<Duration>>) -> Self {
+        self.options.step.await_signal(key, timeout.into());
+        self
+    }
+
+    /// Submitted when this job succeeds, in the same transaction.
+    pub fn on_success(mut self, step: impl IntoStep) -> Self {
+        self.options.on_success = Some(step.into_step());
+        self
+    }
+
+    /// Submitted when this job fails for good, in the same transaction.
+    pub fn on_failure(mut self, step: impl IntoStep) -> Self {
+        self.options.on_failure = Some(step.into_step());
+        self
+    }
+
+    /// Follows when this job, and every step that was added before, has succeeded.
+    ///
+    /// Every step is stored at submit and waits. If one fails for good or is canceled, all that follow are canceled; a
+    /// retry of the one that failed brings them back. A step may take the result of the one before: [`Prev`](crate::Prev).
+    pub fn then(mut self, step: impl IntoStep) -> Self {
+        self.options.chain.push(step.into_step());
+        self
+    }
+
+    /// Follows when this job, the first, has succeeded, beside whatever else does.
+    pub fn then_on_success(self, step: impl IntoStep) -> Self {
+        self.branch(When::data(Condition::Success), step)
+    }
+
+    /// Follows when this job, the first, has failed for good.
+    pub fn then_on_failure(self, step: impl IntoStep) -> Self {
+        self.branch(When::data(Condition::Failure), step)
+    }
+
+    /// Follows when this job, the first, has succeeded and its result is so: [`result`](crate::result), or a function under
+    /// `#[condition]` that takes this job's result.
+    pub fn when(self, condition: impl IntoBranch<J::Output>, step: impl IntoStep) -> Self {
+        self.branch(condition.into_branch(), step)
+    }
+
+    /// Of the branches of this job at most one is taken: the first that holds, by priority and then in their order.
+    pub fn exclusive(mut self) -> Self {
+        self.options.exclusive = true;
+        self
+    }
+
+    fn branch(mut self, when: When, step: impl IntoStep) -> Self {
+        self.options.branches.push((when, step.into_step()));
+        self
+    }
+
+    /// Stores the job. When this returns, the job will reach a terminal state while any capable node lives.
+    ///
+    /// # Errors
+    /// [`SubmitError::Invalid`] for bad input, [`SubmitError::Duplicate`] while the business key is held,
+    /// [`SubmitError::Refused`] by the [`JobPolicy`](crate::JobPolicy), [`SubmitError::Denied`] by the
+    /// [`Authorizer`](crate::Authorizer), all without anything written; [`SubmitError::IdempotencyKeyReused`] if the idempotency key
+    /// stands for a workflow or a batch; [`SubmitError::Store`] if the database could not be reached or refused.
+    pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
+        let Self { client, options, .. } = self;
+        let (unit, wake) = options.into_unit(&client)?;
+        let awaiting = awaiting(&unit);
+        let outcome = client.submit_unit(unit).await?;
+        client.submitted(wake);
+        client.tell_awaiting(awaiting).await;
+        client.check_submitted_kind(outcome[0], SubmittedKind::Job).await?;
+        Ok(JobHandle::new(client, outcome[0]))
+    }
+
+    /// Cancels the job `old` and stores this one in its place, in one transaction.
+    ///
+    /// This job may take over the business key of the old one, whose record will point to it. It takes over nothing else: what
+    /// follows a step is canceled with it, and a child of a batch counts as canceled.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), and [`SubmitError::Store`] of kind [`NotFound`](ErrorKind::NotFound) or
+    /// [`Conflict`](ErrorKind::Conflict) if there is no such job or it has already ended.
+    pub async fn replace(self, old: JobId) -> Result<JobHandle<J::Output>, SubmitError> {
+        let Self { client, options, .. } = self;
+        let (mut unit, wake) = options.into_unit(&client)?;
+        client.trace(&mut unit);
+        if unit.is_one_thing() {
+            let problem = "cannot replace a job; replace it by one without steps and branches";
+            return Err(InvalidInput::new("then", problem).into());
+        }
+        let job = client.admit(unit)?.into_inner().jobs.remove(0);
+        if !client.judge(Action::Replace, old).await?? {
+            let doing = format!("replacing job {old}");
+            return Err(StoreError::new(ErrorKind::NotFound, doing, "there is no such job").into());
+        }
+        let submitted = match client.store().replace(old, &job).await? {
+            Replacement::Existing(id) => Submitted::Existing(id),
+            Replacement::Replaced(replaced) => {
+                client.publish(&replaced.job, canceled_event(&replaced));
+                client.followed(&replaced.followed, None);
+                client.wake_for(&replaced.followed);
+                client.wake().revoked();
+                Submitted::Created(job.id)
+            }
+        };
+        client.submitted(wake);
+        if job.signal.is_some() {
+            client.tell_awaiting(vec![job.id]).await;
+        }
+        Ok(JobHandle::new(client, submitted))
+    }
+
+    pub(crate) fn into_parts(self) -> (Client, SubmitOptions) {
+        (self.client, self.options)
+    }
+}
+
+impl SubmitOptions {
+    /// The jobs to store, checked, the first first, and whether the nodes are to be woken for it.
+    pub(crate) fn into_unit(mut self, client: &Client) -> Result<(SubmitUnit, Waking), InvalidInput> {
+        let (chain, branches) = (std::mem::take(&mut self.chain), std::mem::take(&mut self.branches));
+        let exclusive = self.exclusive;
+        let (job, waking) = self.into_job(client.now())?;
+        let mut plan = Plan::new(vec![job]);
+        let mut last = 0;
+        for (at, step) in chain.into_iter().enumerate() {
+            let place = plan.add(step_job(&format!("then[{at}]"), step)?);
+            plan.link(last, place, When::data(Condition::Success), false);
+            last = place;
+        }
+        for (at, (when, step)) in branches.into_iter().enumerate() {
+            let place = plan.add(step_job(&format!("when[{at}]"), step)?);
+            plan.link(0, place, when, exclusive);
+        }
+        Ok((plan.unit(client)?, waking))
+    }
+
+    /// The first job.
+    fn into_job(mut self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
+        let callback = |field: &str, step: Option<Step>| -> Result<_, InvalidInput> {
+            let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
+            step.map(|step| step.into_spec(Later::Callback)).transpose().map_err(named)
+        };
+        let signal = self.step.take_signal();
+        let mut job = NewJob::new(new_job_id(), self.step.spec?);
+        if let Some(wait) = signal {
+            job = job.awaiting(wait);
+        }
+        job.due = self.due;
+        job.business_key = self.business_key;
+        job.idempotency_key = self.idempotency_key;
+        job.on_success = callback("on_success", self.on_success)?;
+        job.on_failure = callback("on_failure", self.on_failure)?;
+        job.check()?;
+        if let Due::At(time) = job.due {
+            limits::check_time("at", time, now)?;
+        }
+        // Delayed jobs start by the timer that watches due times. One that waits may find its signal there.
+        let wake = self.immediate || job.spec.priority == Priority::Critical || job.due == Due::NOW;
+        let waking = Waking(wake.then_some(job.spec.priority));
+        Ok((job, waking))
+    }
+}
+
+/// The job of a step, checked; errors name where it stands.
+fn step_job(field: &str, step: Step) -> Result<NewJob, InvalidInput> {
+    let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
+    let job = step.into_job().map_err(named)?;
+    job.check().map_err(named)?;
+    Ok(job)
+}
+
+impl Waking {
+    /// For jobs that can run at once.
+    pub(crate) fn of_ready(jobs: &[NewJob]) -> Self {
+        let ready = jobs.iter().filter(|job| job.start == StartState::Ready && job.due == Due::NOW);
+        Self(ready.map(|job| job.spec.priority).max())
+    }
+}
+
+impl<J: Job> PrepareSubmit for Enqueue<J> {
+    type Handle = JobHandle<J::Output>;
+    type Error = SubmitError;
+
+    fn prepare(self) -> Result<PreparedSubmit<Self::Handle, SubmitError>, SubmitError> {
+        let Self { client, options, .. } = self;
+        let (unit, waking) = options.into_unit(&client)?;
+        let unit = client.admit(unit)?.into_inner();
+        let hint = client.hint(waking);
+        let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
+            let submitted = outcome?[0];
+            // Nobody tells us of the caller's commit: the poller looks out for the job, and other nodes hear of it only
+            // if the store can tell them with the commit.
+            client.wake().expect(submitted.id());
+            Ok(JobHandle::new(client, submitted))
+        });
+        Ok(PreparedSubmit { unit, hint, finish })
+    }
+}

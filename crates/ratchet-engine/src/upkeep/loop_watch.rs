@@ -1,0 +1,61 @@
+//! Telling those who watch what no loop tells of itself: how long ago each did what it is for, and what became of hints.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::coordinator::CoordinatorStats;
+use ratchet_core::{Clock, ClusterCoordinator};
+
+use crate::observe::metrics::{Meter, names};
+use crate::observe::stats::Counters;
+
+/// It is told at least this often.
+const TELL_MAX: Duration = Duration::from_secs(5);
+
+/// Tells again and again, until the task is dropped.
+///
+/// A task of its own: a loop that has died could not tell of itself. Nor does the heartbeat's thread do it: the collector may be
+/// the user's, and one that blocks must not keep the node from being heard.
+pub(crate) async fn tell(
+    counters: Arc<Counters>,
+    clock: Arc<dyn Clock>,
+    coordinator: Option<Arc<dyn ClusterCoordinator>>,
+    heartbeat: Duration,
+) {
+    let every = heartbeat.min(TELL_MAX);
+    let mut told = CoordinatorStats::default();
+    loop {
+        for one in counters.last_success.ages(clock.now()) {
+            counters.meter.gauge(names::LOOP_AGE, &[("loop", one.which.as_str())], one.since.as_secs_f64());
+        }
+        // The coordinator may be the user's: a panic costs its metrics.
+        let ask =
+            |coordinator: &Arc<dyn ClusterCoordinator>| catch_unwind(AssertUnwindSafe(|| coordinator.stats())).ok();
+        if let Some(now) = coordinator.as_ref().and_then(ask) {
+            tell_hints(&counters.meter, told, now);
+            told = now;
+        }
+        tokio::time::sleep(every).await;
+    }
+}
+
+/// What has come to pass since it was last told. The first time that is everything since the coordinator was made.
+fn tell_hints(meter: &Meter, before: CoordinatorStats, now: CoordinatorStats) {
+    let table = [
+        (names::HINTS_PUBLISHED, "sent", before.sent, now.sent),
+        (names::HINTS_PUBLISHED, "dropped", before.dropped, now.dropped),
+        (names::HINTS_RECEIVED, "heard", before.received, now.received),
+        (names::HINTS_RECEIVED, "own", before.self_suppressed, now.self_suppressed),
+        (names::HINTS_RECEIVED, "rejected", before.rejected, now.rejected),
+        (names::HINTS_RECEIVED, "unheard", before.unheard, now.unheard),
+        (names::HINTS_RECEIVED, "listener_failed", before.listener_failures, now.listener_failures),
+        (names::HINTS_TRANSPORT, "failed", before.transport_failures, now.transport_failures),
+        (names::HINTS_TRANSPORT, "reconnected", before.reconnects, now.reconnects),
+    ];
+    for (name, outcome, before, now) in table {
+        if now > before {
+            meter.count(name, &[("outcome", outcome)], now - before);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Giving the jobs of dead nodes a new life.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::record::Timing;
+use ratchet_core::{Claim, Decision, NodeId, Outcome, Settled, Settlement, Store, StoreError, Verdicts, clock, decide};
+
+use tracing::Instrument as _;
+
+use crate::client::Client;
+use crate::node::ids::new_job_id;
+use crate::observe::stats::{Counters, Loop};
+use crate::upkeep::heartbeat::Standing;
+use crate::upkeep::{Upkeep, spread};
+
+/// Orphans that are rescued in one transaction.
+const TOGETHER: usize = 200;
+/// Transactions in one look; what is left waits for the next.
+const ROUNDS_MAX: usize = 100;
+
+pub(crate) struct Rescuer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) client: Client,
+    pub(crate) scan: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Upkeep for Rescuer {
+    const LOOP: Loop = Loop::Rescue;
+
+    async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
+        // A node may itself have been away: for a full grace it lets the others show that they live.
+        if standing.alive_since.elapsed() >= self.grace {
+            self.rescue_all(standing.node).await?;
+        }
+        Ok(spread(self.scan))
+    }
+}
+
+impl Rescuer {
+    async fn rescue_all(&self, observer: NodeId) -> Result<(), StoreError> {
+        for _ in 0..ROUNDS_MAX {
+            let orphans = self.store.orphans(observer, self.grace, TOGETHER).await?;
+            for node in &orphans.declared_dead {
+                tracing::warn!(dead = %node, "a node has not been heard of for the grace and is declared dead");
+            }
+            self.rescue(&orphans.jobs).await?;
+            if orphans.jobs.len() < TOGETHER {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn rescue(&self, orphans: &[Claim]) -> Result<(), StoreError> {
+        let settlements: Vec<Settlement> = orphans.iter().filter_map(crashed).collect();
+        if settlements.is_empty() {
+            return Ok(());
+        }
+        let span = tracing::debug_span!("job.rescue", jobs = settlements.len());
+        let turn = self.store.settle_and_claim(&settlements, None).instrument(span).await?;
+        for ((orphan, settlement), settled) in orphans.iter().zip(&settlements).zip(turn.settled) {
+            // A conflict means that its owner, or another rescuer, was first.
+            if settled == Settled::Applied {
+                self.counters.rescued.add(1);
+                tracing::warn!(
+                    job.id = %orphan.job.id, job.kind = %orphan.job.spec.kind, dead = %orphan.fence.node,
+                    event = %settlement.change.event(), "rescued the job of a dead node"
+                );
+                let bus = self.client.bus();
+                bus.publish_settled(&mut bus.meter(), &orphan.job, settlement, None);
+            }
+        }
+        self.client.followed(&turn.followed, None);
+        self.client.wake_for(&turn.followed);
+        self.client.wake().work();
+        Ok(())
+    }
+}
+
+fn crashed(orphan: &Claim) -> Option<Settlement> {
+    let job = &orphan.job;
+    let started_at = job.picked_at.unwrap_or(job.scheduled_time);
+    // Nobody knows when it ended; its begin is all that is certain.
+    let timing = Timing {
+        started_at,
+        ended_at: started_at,
+        duration: Duration::ZERO,
+        queue_wait: clock::elapsed(job.scheduled_time, started_at),
+    };
+    decide(Decision {
+        job,
+        fence: orphan.fence,
+        outcome: Outcome::Crashed,
+        verdicts: Verdicts::default(),
+        timing,
+        callback_id: new_job_id,
+    })
+}

@@ -1,0 +1,105 @@
+//! Looking how the services stand that this node's jobs call, for the heartbeat to tell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use ratchet_core::Clock;
+use ratchet_core::node::NodeVitals;
+use ratchet_core::service::{NodeServices, ServiceStand, ServiceVitals};
+
+use crate::job::registry::Registry;
+use crate::observe::metrics::names;
+use crate::observe::stats::Counters;
+use crate::protect::resilience::Guarded;
+
+/// The services that this node's jobs call, and who judges them.
+#[derive(Clone)]
+pub(crate) struct ServiceWatch {
+    services: Arc<[Arc<str>]>,
+    resilience: Guarded,
+    counters: Arc<Counters>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Looks are no farther apart than this.
+const LOOK_MAX: Duration = Duration::from_secs(1);
+
+impl ServiceWatch {
+    pub(crate) fn new(
+        registry: &Registry,
+        resilience: Guarded,
+        counters: Arc<Counters>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let mut services: Vec<_> = registry.own().filter_map(|(_, entry)| entry.service.clone()).collect();
+        services.sort_unstable();
+        services.dedup();
+        Self { services: services.into(), resilience, counters, clock }
+    }
+
+    pub(crate) fn services(&self) -> &Arc<[Arc<str>]> {
+        &self.services
+    }
+
+    /// Whether a job of this node calls it.
+    pub(crate) fn has(&self, service: &str) -> bool {
+        self.services.iter().any(|called| **called == *service)
+    }
+
+    /// Warns of services whose breakers were configured and that no job of this node calls. It may be the configuration of
+    /// several nodes; but mostly it is a slip of the pen.
+    pub(crate) fn warn_of_others<'a>(&self, configured: impl Iterator<Item = &'a String>) {
+        for service in configured.filter(|service| !self.has(service)) {
+            let called = self.services.join(", ");
+            tracing::warn!(%service, %called, "the breaker of a service is configured that no kind of this node calls");
+        }
+    }
+
+    /// How the node is at this moment.
+    pub(crate) fn vitals(&self) -> NodeVitals {
+        let mut vitals = self.counters.vitals.read();
+        vitals.services = self.look(vitals.clock_skew_us, |_, _| ());
+        vitals
+    }
+
+    /// How the services stand; each is told as it is looked at.
+    fn look(&self, skew_us: Option<i64>, tell: impl Fn(&str, Option<ServiceStand>)) -> NodeServices {
+        let now = database_time(self.clock.now(), skew_us);
+        let look = |service: &Arc<str>| {
+            let stand = ServiceStand::of(self.resilience.admits(service), now);
+            tell(service, stand);
+            Some(ServiceVitals { service: service.to_string(), stand: stand? })
+        };
+        NodeServices::of(self.services.iter().filter_map(look))
+    }
+
+    /// Looks again and again, until the task is dropped. Not the heartbeat does it: the strategy may be the user's, and one
+    /// that blocks must not keep the node from being heard.
+    pub(crate) async fn run(self, heartbeat: Duration) {
+        let every = (heartbeat / 2).min(LOOK_MAX);
+        // At every look and not only when something happens to a breaker: it comes to be half open by time alone.
+        let tell = |service: &str, stand: Option<ServiceStand>| {
+            self.counters.meter.gauge(names::BREAKER, &[("service", service)], metric(stand));
+        };
+        loop {
+            let skew = self.counters.vitals.read().clock_skew_us;
+            self.counters.vitals.set_services(self.look(skew, tell));
+            tokio::time::sleep(every).await;
+        }
+    }
+}
+
+fn metric(stand: Option<ServiceStand>) -> f64 {
+    match stand {
+        None => 0.0,
+        Some(ServiceStand::HalfOpen) => 1.0,
+        // Whatever else there may be, it is not called as usual.
+        Some(_) => 2.0,
+    }
+}
+
+/// This machine's time, as the database would tell it.
+fn database_time(here: Timestamp, skew_us: Option<i64>) -> Timestamp {
+    here.checked_sub(SignedDuration::from_micros(skew_us.unwrap_or(0))).unwrap_or(here)
+}
