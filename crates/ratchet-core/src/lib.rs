@@ -7,49 +7,27 @@
 //!
 //! It performs no I/O, starts no task and reads no clock: time and randomness come in as arguments.
 
-pub mod backoff;
-pub mod batch;
-pub mod breaker;
-pub mod breaker_order;
-pub mod claim;
-pub mod clock;
-pub mod control;
-pub mod coordinator;
-pub mod count;
-pub mod dead_letter;
-pub mod decide;
-pub mod error;
-pub mod explain;
+// Rooms in reading order; their modules are the crate's own.
+mod job;
+mod rules;
 pub mod flow;
-pub mod id;
-pub mod insight;
-pub mod invalid;
-pub mod job_head;
-pub mod job_log;
-pub mod json;
-pub mod limits;
-pub mod memory;
-pub mod name;
-pub mod node;
-pub mod outcome;
-pub mod page;
-pub mod prepare;
-pub mod priority;
-pub mod record;
-pub mod resource;
-pub mod retention;
-pub mod schedule;
-pub mod service;
-pub mod settle;
-pub mod settlement;
 pub mod signal;
-pub mod spec;
-pub mod state;
+pub mod batch;
+pub mod schedule;
+mod query;
+mod cluster;
+pub mod coordinator;
 pub mod store;
-pub mod submit;
-pub mod trace;
-pub mod transition;
-pub mod uuid7;
+pub mod memory;
+pub mod clock;
+pub mod error;
+
+pub use cluster::{breaker_order, node, resource, service};
+pub use job::{
+    backoff, id, invalid, json, limits, name, prepare, priority, record, spec, state, trace, transition, uuid7,
+};
+pub use query::{count, explain, insight, job_head, job_log, page};
+pub use rules::{breaker, claim, control, dead_letter, decide, outcome, retention, settle, settlement, submit};
 
 pub use backoff::Backoff;
 pub use batch::{Batch, BatchProgress, BatchSummary};

@@ -9,7 +9,7 @@ use super::rust_source::RustSource;
 use super::{Finding, Project};
 
 /// The only file that spells the states.
-const STATES: &str = "crates/ratchet-core/src/state.rs";
+const STATES: &str = "crates/ratchet-core/src/job/state.rs";
 
 /// Who speaks to databases without Ratchet: benchmarks, and what fills databases for tests.
 const BESIDE: [&str; 2] = ["bench", "testdb"];

@@ -1,0 +1,6 @@
+//! The nodes of a cluster: what they report, and what people order for all of them.
+
+pub mod node;
+pub mod service;
+pub mod breaker_order;
+pub mod resource;
