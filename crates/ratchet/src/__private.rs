@@ -35,10 +35,10 @@ mod returned {
 
     /// A returned type whose name does not end in `Result`.
     #[derive(Debug)]
-    pub struct Value<T>(T);
+    pub struct PlainReturn<T>(T);
 
     /// An inherent function wins over that of a trait: so a `Result` under another name is caught.
-    impl<T, E> Value<Result<T, E>> {
+    impl<T, E> PlainReturn<Result<T, E>> {
         pub fn is_no_result()
         where
             Result<T, E>: NoResult,

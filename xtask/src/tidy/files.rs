@@ -26,6 +26,21 @@ pub(super) fn sizes(project: &Project<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Folders that are divided into rooms, and the number of files that may lie beside the rooms.
+const ROOMS: &[&str] = &["crates/ratchet-core/src", "crates/ratchet-engine/src", "crates/ratchet-store-sql/src"];
+const FILES_BESIDE_ROOMS_MAX: usize = 14;
+
+pub(super) fn rooms(project: &Project<'_>) -> Vec<Finding> {
+    let crowded = ROOMS.iter().filter_map(|room| {
+        let inside = |path: &str| path.strip_prefix(room).is_some_and(|rest| rest.matches('/').count() == 1);
+        let files = project.sources.iter().filter(|source| inside(&source.path)).count();
+        (files > FILES_BESIDE_ROOMS_MAX).then(|| {
+            Finding::Error(format!("{room} has {files} files beside its rooms; the limit is {FILES_BESIDE_ROOMS_MAX}"))
+        })
+    });
+    crowded.collect()
+}
+
 pub(super) fn names(project: &Project<'_>) -> Vec<Finding> {
     let empty = |path: &&str| {
         // The parts of a path below the crate's own folder: files and modules.

@@ -4,6 +4,7 @@ mod core_purity;
 mod dependencies;
 mod docs;
 mod files;
+mod language;
 mod literals;
 mod rust_source;
 mod sql;
@@ -40,6 +41,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("only stores hold SQL", literals::sql),
     ("a file has one idea", files::sizes),
     ("a file is named for what it holds", files::names),
+    ("rooms have few files", files::rooms),
+    ("canceled is spelled with one l", language::cancel),
+    ("phrases that a reader stumbles over become fewer", language::phrases),
+    ("a public type has a name of its own", language::public_types),
     ("the state machine's page is fresh", docs::state_machine),
     ("docs/sql and the schema scripts show the SQL as it is", sql::check),
     ("every option of the builder is in the guide", docs::options),
@@ -53,6 +58,7 @@ pub(crate) fn run(workspace: &Workspace, fix: bool) -> Result<()> {
     if fix {
         docs::write_generated(workspace)?;
         sql::write(workspace)?;
+        language::lower(workspace)?;
     }
     let tree = Tree::read(&workspace.root)?;
     let sources = tree.rust_sources();

@@ -243,7 +243,7 @@ pub fn sources(event: Event) -> impl Iterator<Item = Place> {
 pub fn markdown() -> String {
     let mut page = String::from(
         "# The life of a job\n\n\
-         Generated from `crates/ratchet-core/src/transition.rs`; `cargo xtask tidy --fix` writes it anew.\n\n\
+         Generated from `crates/ratchet-core/src/job/transition.rs`; `cargo xtask tidy --fix` writes it anew.\n\n\
          PENDING, RUNNING, WAITING and PAUSED jobs are live: each has a row in `scheduler_job_queue`.\n\
          SUCCEEDED, FAILED and CANCELED jobs are terminal: only their row in `scheduler_job` remains.\n\n\
          ```mermaid\nstateDiagram-v2\n",

@@ -245,7 +245,7 @@ impl JobItem {
                 ::core::result::Result::Ok(())
             },
             Returns::Value(ty) => {
-                let check = quote_spanned!(located(ty)=> <#private::Value<#ty>>::is_no_result(););
+                let check = quote_spanned!(located(ty)=> <#private::PlainReturn<#ty>>::is_no_result(););
                 quote! {
                     #[allow(unused_imports)]
                     use #private::IsNoResult as _;

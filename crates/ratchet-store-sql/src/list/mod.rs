@@ -18,7 +18,9 @@ use crate::list::query::check_limit;
 use crate::list::scan::{Found, IndexScan};
 use crate::waist::conn::Conn;
 
-/// Lists a page of jobs. It may be shorter than asked for and still have a next one: see [`scan::EXAMINED_MAX`].
+/// Lists a page of jobs.
+///
+/// A page examines a bounded number of index entries, so it may be shorter than asked for and still have a next one.
 pub async fn list(
     conn: &mut dyn Conn,
     filter: &JobFilter,

@@ -28,7 +28,7 @@ use crate::waist::value::Value;
 /// | `/*skip_locked*/` | the same, passing over rows that another transaction has locked |
 /// | `/*by_id*/` | after a table: its rows are found by their primary key, whatever statistics say |
 /// | `/*or_nothing*/` | the clause that lets an insert pass over taken keys |
-/// | `/*columns:job.plain*/` | the columns of a group of [`columns`](super::columns), as its argument says |
+/// | `/*columns:job.plain*/` | the columns of a group of `columns.rs`, as its argument says |
 /// | `/*values:job.plain*/` | a placeholder for each of these columns |
 /// | `/*set:signal*/`, `/*clear:signal*/` | the same with a value, or NULL, assigned to each |
 /// | `/*any*/` | `IN (…)` or `= ANY (…)`: is one of a list of keys |
