@@ -50,7 +50,7 @@ mod returned {
         fn is_no_result() {}
     }
 
-    impl<T> IsNoResult for Value<T> {}
+    impl<T> IsNoResult for PlainReturn<T> {}
 
     #[diagnostic::on_unimplemented(
         message = "this type is a `Result` under another name",
