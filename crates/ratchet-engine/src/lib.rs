@@ -59,9 +59,9 @@ pub use run::executor::{Attempt, ExecutorProvider};
 pub use run::retry::{DefaultRetryPolicy, RetryPolicy, RetryVerdict};
 pub use run::sanitize::{DefaultErrorSanitizer, ErrorSanitizer};
 pub use schedule::{ScheduleBuilder, ScheduleHandle, Scheduled};
-pub use submit::enqueue::{Enqueue, SubmitError};
+pub use submit::enqueue::Enqueue;
+pub use submit::error::{SubmitError, SubmittedKind};
 pub use submit::step::{IntoStep, JobExt, Step, StepOptions};
-pub use submit::unit::SubmittedKind;
 pub use workflow::{
     ConditionStep, FromPrev, IntoBranch, Prev, ResultAt, ResultCondition, When, WorkflowBuilder, WorkflowHandle,
     condition_registration_of, result,

@@ -13,9 +13,9 @@ use super::handle::BatchHandle;
 use crate::client::Client;
 use crate::job::failure::BoxError;
 use crate::node::ids::new_job_id;
-use crate::submit::enqueue::{SubmitError, Waking};
+use crate::submit::error::{SubmitError, SubmittedKind};
 use crate::submit::step::{IntoStep, Later, Step};
-use crate::submit::unit::SubmittedKind;
+use crate::submit::unit::Waking;
 use crate::workflow::{IntoBranch, Plan, When, result};
 
 /// A batch that is about to be submitted; nothing happens before [`submit`](Self::submit) or [`stream`](Self::stream).
@@ -163,7 +163,7 @@ impl BatchBuilder {
         let client = self.client.clone();
         let unit = self.into_unit(true)?;
         let waking = Waking::of_ready(&unit.jobs);
-        let outcome = client.submit_unit(unit).await?;
+        let outcome = client.store_unit(unit).await?;
         client.submitted(waking);
         client.check_submitted_kind(outcome[0], SubmittedKind::Batch).await?;
         Ok(BatchHandle::new(client, outcome[0]))
@@ -243,7 +243,7 @@ impl BatchBuilder {
             return Err(InvalidInput::new("chunk", problem).into());
         }
         let unit = self.into_unit(false)?;
-        let outcome = client.submit_unit(unit).await?;
+        let outcome = client.store_unit(unit).await?;
         client.check_submitted_kind(outcome[0], SubmittedKind::Batch).await?;
         Ok(OpenBatch::new(BatchHandle::new(client, outcome[0]), chunk))
     }

@@ -14,8 +14,9 @@ use crate::client::Client;
 use crate::job::failure::BoxError;
 use crate::protect::authorizer::Action;
 use crate::submit::admission::Admitted;
-use crate::submit::enqueue::{SubmitError, Waking};
+use crate::submit::error::SubmitError;
 use crate::submit::step::{IntoStep, Step};
+use crate::submit::unit::Waking;
 
 /// A batch that takes children.
 #[derive(Debug, Clone)]

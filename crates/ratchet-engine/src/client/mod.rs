@@ -13,17 +13,16 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use ratchet_core::node::{NodeRecord, QueueRecord};
 use ratchet_core::page::{JobFilter, ListCursor, Page};
-use ratchet_core::store::{LastAttempts, StateCounts, SubmitUnit, Transitioned};
+use ratchet_core::store::{LastAttempts, StateCounts, Transitioned};
 use ratchet_core::{
-    AttemptRecord, Clock, ClusterCoordinator, CountBy, Counted, Followed, FollowedBy, Hint, InvalidInput, JobFlags,
-    JobId, JobRecord, JobState, JsonText, NodeId, Principal, Priority, QueueName, Store, StoreError, limits,
+    AttemptRecord, Clock, ClusterCoordinator, CountBy, Counted, Followed, FollowedBy, Hint, JobFlags, JobId, JobRecord,
+    JobState, JsonText, NodeId, Principal, Priority, QueueName, Store, StoreError,
 };
 use tokio::sync::watch;
 
 use crate::announcer::Announcer;
 use crate::client::caller::no_page;
 use crate::client::handle::JobHandle;
-use crate::client::signals::awaiting;
 use crate::job::Job;
 use crate::node::ids::new_node_id;
 use crate::observe::bus::{Bus, EventStream};
@@ -38,8 +37,9 @@ use crate::pump::wake::Wake;
 use crate::retention::{self, BulkEvent, BulkEventKind, BulkEventStream};
 use crate::schedule::Notice;
 use crate::submit::admission::Rules;
-use crate::submit::enqueue::{Enqueue, SubmitError, Waking};
+use crate::submit::enqueue::Enqueue;
 use crate::submit::submitter::Submitter;
+use crate::submit::unit::Waking;
 
 /// Submits jobs and steers them. A process that only submits needs nothing else: [`Client::new`].
 #[derive(Clone)]
@@ -172,45 +172,6 @@ impl Client {
     #[expect(clippy::needless_pass_by_value, reason = "enqueue(charge(…)) reads as it is meant")]
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue<J> {
         Enqueue::new(self.clone(), &job)
-    }
-
-    /// Submits many jobs in one transaction: all of them, or none if one is refused.
-    ///
-    /// A job whose idempotency key was used before is no refusal: its handle follows the earlier job.
-    ///
-    /// # Errors
-    /// As [`Enqueue::submit`]; at most 10,000 jobs a call.
-    pub async fn submit_all<J: Job>(
-        &self,
-        jobs: impl IntoIterator<Item = Enqueue<J>>,
-    ) -> Result<Vec<JobHandle<J::Output>>, SubmitError> {
-        let mut unit = SubmitUnit::default();
-        let mut waking = Waking::default();
-        for enqueue in jobs {
-            // Counted as they come, so that an endless iterator is refused too.
-            limits::check_submit_count(unit.jobs.len() + 1)?;
-            let (client, options) = enqueue.into_parts();
-            if client.caller != self.caller {
-                let problem =
-                    "was begun by a client that acts for somebody else; begin it with the one that submits it";
-                return Err(InvalidInput::new(format!("job[{}]", unit.jobs.len()), problem).into());
-            }
-            let (one, wakes) = options.into_unit(self)?;
-            waking = waking.max(wakes);
-            if one.is_one_thing() {
-                let problem = "is not for many jobs at once; submit each chain by itself, or all as one workflow";
-                return Err(InvalidInput::new("then", problem).into());
-            }
-            unit.jobs.extend(one.jobs);
-        }
-        if unit.jobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let awaiting = awaiting(&unit);
-        let submitted = self.submit_unit(unit).await?;
-        self.submitted(waking);
-        self.tell_awaiting(awaiting).await;
-        Ok(submitted.into_iter().map(|one| JobHandle::new(self.clone(), one)).collect())
     }
 
     /// A handle to a job that was submitted earlier, perhaps by another process.
@@ -428,14 +389,6 @@ impl Client {
 
     pub(crate) fn wake(&self) -> &Wake {
         &self.inner.wake
-    }
-
-    /// Jobs were committed: wakes this node, and others if they should know.
-    pub(crate) fn submitted(&self, waking: Waking) {
-        self.wake().submitted(waking.0.is_some());
-        if let Some(priority) = waking.0 {
-            self.announce(priority);
-        }
     }
 
     /// Waits until other nodes have been told of the work that this client has for them, a second at most.

@@ -7,7 +7,7 @@ use ratchet_core::{BusinessKey, InvalidInput, Timestamp};
 use super::handle::ScheduleHandle;
 use crate::client::Client;
 use crate::node::ids::new_job_id;
-use crate::submit::enqueue::SubmitError;
+use crate::submit::error::SubmitError;
 use crate::submit::step::{IntoStep, Later, Step};
 
 /// A schedule that is about to be created; nothing happens before [`create`](Self::create).

@@ -11,8 +11,8 @@ use crate::client::caller::{Filling, no_page};
 use crate::node::ids::new_job_id;
 use crate::observe::events::JobEventKind;
 use crate::protect::authorizer::{Action, Scope, Target};
-use crate::submit::enqueue::Waking;
 use crate::submit::step::IntoStep;
+use crate::submit::unit::Waking;
 
 /// Schedules.
 impl Client {

@@ -16,7 +16,7 @@ use crate::observe::metrics::names;
 use crate::protect::authorizer::{Action, Authorizer, Target};
 use crate::protect::codec::{Codec, Part};
 use crate::protect::policy::{self, JobPolicy, PolicyRefusal};
-use crate::submit::enqueue::SubmitError;
+use crate::submit::error::SubmitError;
 use crate::workflow::CONDITION_PREFIX;
 
 /// What a process has been told about jobs: which may be submitted, who may do what, how they are written.

@@ -9,18 +9,17 @@ use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
 use ratchet_core::store::{Replacement, SubmitUnit, Submitted};
 use ratchet_core::{
     Backoff, BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Principal, Priority, QueueName,
-    ResourceName, StartState, StoreError, Tag, TraceContext, limits,
+    ResourceName, StoreError, Tag, TraceContext, limits,
 };
 
 use crate::client::handle::JobHandle;
-use crate::client::signals::awaiting;
 use crate::client::{Client, canceled_event};
 use crate::job::Job;
 use crate::node::ids::new_job_id;
-use crate::protect::authorizer::{Action, Denied};
-use crate::protect::policy::PolicyRefusal;
+use crate::protect::authorizer::Action;
+use crate::submit::error::{SubmitError, SubmittedKind};
 use crate::submit::step::{IntoStep, Later, Step, spec_options};
-use crate::submit::unit::SubmittedKind;
+use crate::submit::unit::Waking;
 use crate::workflow::{IntoBranch, Plan, When};
 
 /// A job that is about to be submitted; nothing happens before [`submit`](Enqueue::submit).
@@ -50,91 +49,6 @@ pub(crate) struct SubmitOptions {
 }
 
 spec_options!(pub(crate) SubmitOptions, step);
-
-/// Whether the nodes are to be woken for jobs, and the highest priority of those that they are woken for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Waking(pub(crate) Option<Priority>);
-
-/// Why a submit was refused.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum SubmitError {
-    /// An option or the payload is out of bounds; nothing was written.
-    #[error("the job was refused: {0}")]
-    Invalid(InvalidInput),
-    /// A live job, or a schedule, holds the business key; nothing was written.
-    #[error("{}", duplicate_text(business_key, *holder, of.as_deref(), *held_by))]
-    #[non_exhaustive]
-    Duplicate {
-        /// The key.
-        business_key: BusinessKey,
-        /// The job, or the schedule, that holds it.
-        holder: JobId,
-        /// Of several jobs, the one that asked for it.
-        of: Option<String>,
-        /// Whether a job holds it, or a schedule.
-        held_by: SubmittedKind,
-    },
-    /// An earlier submit with the same idempotency key made something of another sort; nothing was written.
-    #[error("an earlier submit with this idempotency key made {existing} {id}, not a {expected}; use another key")]
-    #[non_exhaustive]
-    IdempotencyKeyReused {
-        /// What it made.
-        id: JobId,
-        /// What that is.
-        existing: SubmittedKind,
-        /// What was to be made now.
-        expected: SubmittedKind,
-    },
-    /// The job policy does not allow it; nothing was written.
-    #[error("the job policy refused the job: {0}")]
-    Refused(PolicyRefusal),
-    /// Whom the client acts for may not submit it; nothing was written.
-    #[error("the job was refused: {0}")]
-    Denied(Denied),
-    /// The store could not take it.
-    #[error(transparent)]
-    Store(StoreError),
-}
-
-impl From<PolicyRefusal> for SubmitError {
-    fn from(refused: PolicyRefusal) -> Self {
-        Self::Refused(refused)
-    }
-}
-
-impl From<Denied> for SubmitError {
-    fn from(denied: Denied) -> Self {
-        Self::Denied(denied)
-    }
-}
-
-fn duplicate_text(key: &BusinessKey, holder: JobId, of: Option<&str>, held_by: SubmittedKind) -> String {
-    let of = of.map_or_else(String::new, |of| format!(" of {of}"));
-    let advice = match held_by {
-        SubmittedKind::Schedule => "cancel that, or use another key",
-        _ => "wait for it, cancel it or replace it",
-    };
-    format!("the business key {:?}{of} is held by {held_by} {holder}; {advice}", key.as_str())
-}
-
-impl From<InvalidInput> for SubmitError {
-    fn from(refused: InvalidInput) -> Self {
-        Self::Invalid(refused)
-    }
-}
-
-impl From<StoreError> for SubmitError {
-    fn from(error: StoreError) -> Self {
-        match error.kind() {
-            ErrorKind::Duplicate { business_key, holder } => {
-                let (of, held_by) = (None, SubmittedKind::Job);
-                Self::Duplicate { business_key: business_key.clone(), holder: *holder, of, held_by }
-            }
-            _ => Self::Store(error),
-        }
-    }
-}
 
 macro_rules! forwarded_options {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*);)*) => {
@@ -298,12 +212,9 @@ impl<J: Job> Enqueue<J> {
     pub async fn submit(self) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
         let (unit, wake) = options.into_unit(&client)?;
-        let awaiting = awaiting(&unit);
-        let outcome = client.submit_unit(unit).await?;
-        client.submitted(wake);
-        client.tell_awaiting(awaiting).await;
-        client.check_submitted_kind(outcome[0], SubmittedKind::Job).await?;
-        Ok(JobHandle::new(client, outcome[0]))
+        let submitted = client.submit_unit(unit, wake).await?[0];
+        client.check_submitted_kind(submitted, SubmittedKind::Job).await?;
+        Ok(JobHandle::new(client, submitted))
     }
 
     /// Cancels the job `old` and stores this one in its place, in one transaction.
@@ -402,14 +313,6 @@ fn step_job(field: &str, step: Step) -> Result<NewJob, InvalidInput> {
     let job = step.into_job().map_err(named)?;
     job.check().map_err(named)?;
     Ok(job)
-}
-
-impl Waking {
-    /// For jobs that can run at once.
-    pub(crate) fn of_ready(jobs: &[NewJob]) -> Self {
-        let ready = jobs.iter().filter(|job| job.start == StartState::Ready && job.due == Due::NOW);
-        Self(ready.map(|job| job.spec.priority).max())
-    }
 }
 
 impl<J: Job> PrepareSubmit for Enqueue<J> {

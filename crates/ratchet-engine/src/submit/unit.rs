@@ -1,70 +1,96 @@
-//! Why a submit is refused, told in terms of what was submitted.
+//! Submitting a unit of jobs: the path that every submit takes, whichever builder began it.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use ratchet_core::store::{SubmitUnit, Submitted};
-use ratchet_core::{BusinessKey, InvalidInput, JobFlags, JobId, JobRecord};
+use ratchet_core::{BusinessKey, Due, InvalidInput, JobFlags, JobId, NewJob, Priority, StartState, limits};
 
 use crate::client::Client;
-use crate::submit::enqueue::SubmitError;
+use crate::client::handle::JobHandle;
+use crate::client::signals::awaiting;
+use crate::job::Job;
+use crate::submit::enqueue::Enqueue;
+use crate::submit::error::{SubmitError, SubmittedKind};
 
-/// What a submit makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SubmittedKind {
-    /// A job, alone or with what follows it.
-    Job,
-    /// A workflow of named steps.
-    Workflow,
-    /// A batch.
-    Batch,
-    /// A schedule.
-    Schedule,
-}
+/// Whether to wake the nodes for jobs: the highest priority of the jobs to wake them for, if there are any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Waking(pub(crate) Option<Priority>);
 
-impl fmt::Display for SubmittedKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Job => "job",
-            Self::Workflow => "workflow",
-            Self::Batch => "batch",
-            Self::Schedule => "schedule",
-        })
-    }
-}
-
-impl SubmittedKind {
-    /// What was submitted with this job as its first.
-    fn of(job: &JobRecord) -> Self {
-        match () {
-            () if job.flow.has(JobFlags::BATCH) => Self::Batch,
-            () if job.step.is_some() => Self::Workflow,
-            () => Self::Job,
-        }
+impl Waking {
+    /// Wakes the nodes for those of the jobs that can run at once.
+    pub(crate) fn of_ready(jobs: &[NewJob]) -> Self {
+        let ready = jobs.iter().filter(|job| job.start == StartState::Ready && job.due == Due::NOW);
+        Self(ready.map(|job| job.spec.priority).max())
     }
 }
 
 impl Client {
-    /// Submits a unit; a business key that is in the way is told with the step or child that asked for it.
-    pub(crate) async fn submit_unit(&self, unit: SubmitUnit) -> Result<Vec<Submitted>, SubmitError> {
+    /// Submits many jobs in one transaction: all of them, or none if one is refused.
+    ///
+    /// A job whose idempotency key was used before is not refused: its handle follows the earlier job.
+    ///
+    /// # Errors
+    /// As [`Enqueue::submit`]; at most 10,000 jobs a call.
+    pub async fn submit_all<J: Job>(
+        &self,
+        jobs: impl IntoIterator<Item = Enqueue<J>>,
+    ) -> Result<Vec<JobHandle<J::Output>>, SubmitError> {
+        let mut unit = SubmitUnit::default();
+        let mut waking = Waking::default();
+        for enqueue in jobs {
+            // Counted as they come, so that an endless iterator is refused too.
+            limits::check_submit_count(unit.jobs.len() + 1)?;
+            let (client, options) = enqueue.into_parts();
+            if client.principal() != self.principal() {
+                let problem =
+                    "was begun by a client that acts for somebody else; begin it with the one that submits it";
+                return Err(InvalidInput::new(format!("job[{}]", unit.jobs.len()), problem).into());
+            }
+            let (one, wakes) = options.into_unit(self)?;
+            waking = waking.max(wakes);
+            if one.is_one_thing() {
+                let problem = "is not for many jobs at once; submit each chain by itself, or all as one workflow";
+                return Err(InvalidInput::new("then", problem).into());
+            }
+            unit.jobs.extend(one.jobs);
+        }
+        if unit.jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let submitted = self.submit_unit(unit, waking).await?;
+        Ok(submitted.into_iter().map(|one| JobHandle::new(self.clone(), one)).collect())
+    }
+
+    /// Stores a unit, wakes the nodes for it, and publishes which of its jobs wait for their signals.
+    pub(crate) async fn submit_unit(&self, unit: SubmitUnit, waking: Waking) -> Result<Vec<Submitted>, SubmitError> {
+        let awaiting = awaiting(&unit);
+        let submitted = self.store_unit(unit).await?;
+        self.submitted(waking);
+        self.tell_awaiting(awaiting).await;
+        Ok(submitted)
+    }
+
+    /// Admits and stores a unit. An error about a business key names the step or the child that asked for it.
+    pub(crate) async fn store_unit(&self, unit: SubmitUnit) -> Result<Vec<Submitted>, SubmitError> {
         let keys = keys(&unit)?;
         match self.submitter().submit(self.admit(unit)?).await.map_err(SubmitError::from) {
             Err(SubmitError::Duplicate { business_key, holder, .. }) => {
                 let of = keys.get(&business_key).cloned();
-                Err(SubmitError::Duplicate { of, held_by: self.sort_of_holder(holder).await, business_key, holder })
+                Err(SubmitError::Duplicate { of, held_by: self.kind_of_holder(holder).await, business_key, holder })
             }
             outcome => outcome,
         }
     }
 
-    /// Whether the holder of a key is a job or a schedule. If the store does not say, it is taken for a job.
-    async fn sort_of_holder(&self, holder: JobId) -> SubmittedKind {
-        let schedules = self.store().find_schedules(&[holder]).await;
-        if schedules.is_ok_and(|found| !found.is_empty()) { SubmittedKind::Schedule } else { SubmittedKind::Job }
+    /// Wakes this node for jobs that were committed, and other nodes if they should know.
+    pub(crate) fn submitted(&self, waking: Waking) {
+        self.wake().submitted(waking.0.is_some());
+        if let Some(priority) = waking.0 {
+            self.announce(priority);
+        }
     }
 
-    /// Refuses a handle to what an earlier submit with the same idempotency key made, if that is of another sort.
+    /// Refuses a handle to what an earlier submit with the same idempotency key created, if that is of another kind.
     pub(crate) async fn check_submitted_kind(
         &self,
         submitted: Submitted,
@@ -76,15 +102,21 @@ impl Client {
             _ => Ok(()),
         }
     }
+
+    /// Returns whether a job or a schedule owns a key: a job, if the store does not answer.
+    async fn kind_of_holder(&self, holder: JobId) -> SubmittedKind {
+        let schedules = self.store().find_schedules(&[holder]).await;
+        if schedules.is_ok_and(|found| !found.is_empty()) { SubmittedKind::Schedule } else { SubmittedKind::Job }
+    }
 }
 
-/// Who asks for which business key, if there are several jobs.
+/// Returns which job asks for which business key, if there are several jobs.
 fn keys(unit: &SubmitUnit) -> Result<HashMap<BusinessKey, String>, InvalidInput> {
     let mut keys: HashMap<BusinessKey, String> = HashMap::new();
     if unit.jobs.len() == 1 {
         return Ok(keys);
     }
-    // Where each job is a submit of its own, one of them may stand for an earlier one, and then asks for no key.
+    // Jobs that are submits of their own may resolve to earlier jobs by their idempotency keys, and then need no key.
     let all_or_none = unit.is_one_thing() || unit.batch.is_some();
     let once = unit.jobs.iter().all(|job| job.idempotency_key.is_none());
     let mut children = 0;

@@ -10,10 +10,9 @@ use super::handle::WorkflowHandle;
 use super::plan::{Plan, StepIndex};
 use super::steer::names;
 use crate::client::Client;
-use crate::client::signals::awaiting;
-use crate::submit::enqueue::{SubmitError, Waking};
+use crate::submit::error::{SubmitError, SubmittedKind};
 use crate::submit::step::{IntoStep, Step};
-use crate::submit::unit::SubmittedKind;
+use crate::submit::unit::Waking;
 
 /// A workflow of any shape that is about to be submitted; nothing happens before [`submit`](Self::submit).
 ///
@@ -127,10 +126,7 @@ impl WorkflowBuilder {
         let client = self.client.clone();
         let (unit, names) = self.into_unit()?;
         let waking = Waking::of_ready(&unit.jobs);
-        let awaiting = awaiting(&unit);
-        let outcome = client.submit_unit(unit).await?;
-        client.submitted(waking);
-        client.tell_awaiting(awaiting).await;
+        let outcome = client.submit_unit(unit, waking).await?;
         if let Some(Submitted::Existing(earlier)) = outcome.first() {
             client.check_submitted_kind(outcome[0], SubmittedKind::Workflow).await?;
             return existing(client, *earlier).await;
