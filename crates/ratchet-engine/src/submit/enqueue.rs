@@ -1,4 +1,4 @@
-//! Asking for a job.
+//! The builder of one job, with the jobs that follow it.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -7,15 +7,11 @@ use jiff::Timestamp;
 use ratchet_core::flow::Condition;
 use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
 use ratchet_core::store::{Replacement, SubmitUnit, Submitted};
-use ratchet_core::{
-    Backoff, BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Principal, Priority, QueueName,
-    ResourceName, StoreError, Tag, TraceContext, limits,
-};
+use ratchet_core::{Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Priority, StoreError, limits};
 
 use crate::client::handle::JobHandle;
 use crate::client::{Client, canceled_event};
 use crate::job::Job;
-use crate::node::ids::new_job_id;
 use crate::protect::authorizer::Action;
 use crate::submit::error::{SubmitError, SubmittedKind};
 use crate::submit::step::{IntoStep, Later, Step, spec_options};
@@ -31,65 +27,28 @@ pub struct Enqueue<J: Job> {
     _job: PhantomData<fn() -> J>,
 }
 
-/// The options of a submit, free of the job's type.
+/// The options of a submit, without the job's type.
 #[derive(Debug)]
 pub(crate) struct SubmitOptions {
     step: Step,
-    due: Due,
     immediate: bool,
-    business_key: Option<BusinessKey>,
     idempotency_key: Option<IdempotencyKey>,
     on_success: Option<Step>,
     on_failure: Option<Step>,
-    /// What follows the first job, one after the other.
+    /// The steps that follow the first job, one after the other.
     chain: Vec<Step>,
-    /// What follows the first job on a condition.
+    /// The steps that follow the first job on a condition.
     branches: Vec<(When, Step)>,
     exclusive: bool,
 }
 
-spec_options!(pub(crate) SubmitOptions, step);
-
-macro_rules! forwarded_options {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*);)*) => {
-        impl<J: Job> Enqueue<J> {
-            $($(#[$doc])*
-            pub fn $name(mut self, $($arg: $type),*) -> Self {
-                self.options = self.options.$name($($arg),*);
-                self
-            })*
-        }
-    };
-}
-
-forwarded_options! {
-    /// In this queue, instead of the kind's own.
-    queue(queue: impl AsRef<str>);
-    /// How urgent it is.
-    priority(priority: Priority);
-    /// How many attempts may follow the first.
-    max_retries(max_retries: u32);
-    /// How long to wait between attempts.
-    backoff(backoff: Backoff);
-    /// How long one attempt may take.
-    timeout(timeout: Duration);
-    /// Adds a free word for the handler and for people.
-    param(key: impl Into<String>, value: impl Into<String>);
-    /// Who asks for it.
-    principal(principal: impl AsRef<str>);
-    /// A limited resource that it needs.
-    resource(resource: impl AsRef<str>);
-    /// The trace that it belongs to, instead of the one that is current here. What follows from it goes on with that trace.
-    trace_context(context: TraceContext);
-}
+spec_options!(<J: Job> Enqueue<J>, options.step);
 
 impl<J: Job> Enqueue<J> {
     pub(crate) fn new(client: Client, job: &J) -> Self {
         let options = SubmitOptions {
             step: Step::of(job),
-            due: Due::NOW,
             immediate: false,
-            business_key: None,
             idempotency_key: None,
             on_success: None,
             on_failure: None,
@@ -100,55 +59,46 @@ impl<J: Job> Enqueue<J> {
         Self { client, options, _job: PhantomData }
     }
 
-    /// Adds words to find it by: trimmed, in lower case, each kept once.
-    pub fn tags<T: AsRef<str>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
-        self.options = self.options.tags(tags);
-        self
-    }
-
-    /// Due this long after it is stored.
+    /// Makes the job due this long after it is stored.
     pub fn delay(mut self, delay: Duration) -> Self {
-        self.options.due = Due::After(delay);
+        self.options.step.due = Due::After(delay);
         self
     }
 
-    /// Due at this time; a time in the past means now.
+    /// Makes the job due at this time; a time in the past means now.
     pub fn at(mut self, time: Timestamp) -> Self {
-        self.options.due = Due::At(time);
+        self.options.step.due = Due::At(time);
         self
     }
 
-    /// Wakes the nodes for it even if it is neither critical nor due at once.
+    /// Wakes the nodes for the job even if it is neither critical nor due at once.
     pub fn immediate(mut self) -> Self {
         self.options.immediate = true;
         self
     }
 
-    /// Of all submits with this key, ever and of whatever kind, the first counts; the others get its handle. Begin keys
-    /// with what they are about (`charge:7`), so that two kinds do not meet in one.
+    /// Deduplicates submissions. The first job submitted with this key wins; later submissions return its handle. Keys never
+    /// expire and are shared by all kinds: begin them with their subject, such as `charge:7`.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         match IdempotencyKey::new(key) {
             Ok(key) => self.options.idempotency_key = Some(key),
-            Err(refused) => self.options.step.spec = Err(refused),
+            Err(refused) => self.options.step.refuse(refused),
         }
         self
     }
 
-    /// While this job is live, no other with this key is accepted.
+    /// Refuses other jobs with this key while this job is live.
     pub fn business_key(mut self, key: impl AsRef<str>) -> Self {
-        match BusinessKey::new(key) {
-            Ok(key) => self.options.business_key = Some(key),
-            Err(refused) => self.options.step.spec = Err(refused),
-        }
+        self.options.step.business_key(key);
         self
     }
 
-    /// Waits, instead of running at once, until a [`signal`](Client::signal) with this key comes, or one for this very job
-    /// ([`Client::signal_job`]). The handler sees it by [`JobContext::signal`](crate::JobContext::signal).
+    /// Makes the job wait, instead of running at once, for a [`signal`](Client::signal) with this key, or for one to this very job
+    /// ([`Client::signal_job`]). The handler reads it from [`JobContext::signal`](crate::JobContext::signal).
     ///
-    /// If none comes within `timeout` the job fails for good without running, with all that follows from that; `None`
-    /// waits for ever. A signal that was sent a little earlier is not lost: it is kept for the first job that waits for
-    /// its key.
+    /// If no signal arrives within `timeout`, the job fails permanently without running, and its dependent jobs follow that
+    /// failure. `None` waits without a limit. A signal that was sent a little earlier is not lost: it is stored for the first
+    /// job that waits for its key.
     pub fn await_signal(mut self, key: impl AsRef<str>, timeout: impl Into<Option<Duration>>) -> Self {
         self.options.step.await_signal(key, timeout.into());
         self
@@ -281,18 +231,12 @@ impl SubmitOptions {
     }
 
     /// The first job.
-    fn into_job(mut self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
+    fn into_job(self, now: Timestamp) -> Result<(NewJob, Waking), InvalidInput> {
         let callback = |field: &str, step: Option<Step>| -> Result<_, InvalidInput> {
             let named = |e: InvalidInput| InvalidInput::new(format!("{field}.{}", e.field()), e.problem());
             step.map(|step| step.into_spec(Later::Callback)).transpose().map_err(named)
         };
-        let signal = self.step.take_signal();
-        let mut job = NewJob::new(new_job_id(), self.step.spec?);
-        if let Some(wait) = signal {
-            job = job.awaiting(wait);
-        }
-        job.due = self.due;
-        job.business_key = self.business_key;
+        let mut job = self.step.into_job()?;
         job.idempotency_key = self.idempotency_key;
         job.on_success = callback("on_success", self.on_success)?;
         job.on_failure = callback("on_failure", self.on_failure)?;
