@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::job::failure::BoxError;
 use crate::node::ids::new_job_id;
 use crate::submit::error::{SubmitError, SubmittedKind};
-use crate::submit::step::{IntoStep, Later, Step};
+use crate::submit::step::{IntoStep, Later, Step, apply};
 use crate::submit::unit::Waking;
 use crate::workflow::{IntoBranch, Plan, When, result};
 
@@ -57,9 +57,15 @@ pub struct BatchBuilder {
     branches: Vec<(When, Step)>,
     exclusive: bool,
     hook: Option<(Step, ProgressEvery)>,
-    idempotency_key: Option<Result<IdempotencyKey, InvalidInput>>,
-    tags: Vec<Result<Tag, InvalidInput>>,
+    parent: Result<ParentOptions, InvalidInput>,
     chunk: usize,
+}
+
+/// The options of the batch's parent job.
+#[derive(Debug, Default)]
+struct ParentOptions {
+    idempotency_key: Option<IdempotencyKey>,
+    tags: Vec<Tag>,
 }
 
 impl BatchBuilder {
@@ -70,8 +76,7 @@ impl BatchBuilder {
             branches: Vec::new(),
             exclusive: false,
             hook: None,
-            idempotency_key: None,
-            tags: Vec::new(),
+            parent: Ok(ParentOptions::default()),
             chunk: OpenBatch::CHUNK_DEFAULT,
         }
     }
@@ -135,15 +140,24 @@ impl BatchBuilder {
         self
     }
 
-    /// Of all submits with this key the first counts; the others get its handle, and add nothing.
+    /// Deduplicates submissions. The first batch submitted with this key wins; later submissions return its handle and add
+    /// no children.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        self.idempotency_key = Some(IdempotencyKey::new(key));
+        apply(&mut self.parent, |parent| Ok(parent.idempotency_key = Some(IdempotencyKey::new(key)?)));
         self
     }
 
-    /// Words to find the batch by, among jobs.
+    /// Adds tags to find the batch by, among jobs.
     pub fn tags<T: AsRef<str>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
-        self.tags.extend(tags.into_iter().map(Tag::new));
+        apply(&mut self.parent, |parent| {
+            for tag in tags {
+                let tag = Tag::new(tag)?;
+                if !parent.tags.contains(&tag) {
+                    parent.tags.push(tag);
+                }
+            }
+            Ok(())
+        });
         self
     }
 
@@ -249,16 +263,11 @@ impl BatchBuilder {
     }
 
     fn into_unit(self, sealed: bool) -> Result<SubmitUnit, InvalidInput> {
-        let Self { client, children, branches, exclusive, hook, idempotency_key, tags, .. } = self;
+        let Self { client, children, branches, exclusive, hook, parent: options, .. } = self;
         limits::check_submit_count(children.len())?;
         let mut parent = NewJob::new(new_job_id(), BatchEnd::spec()?);
-        parent.idempotency_key = idempotency_key.transpose()?;
-        for tag in tags {
-            let tag = tag?;
-            if !parent.spec.tags.contains(&tag) {
-                parent.spec.tags.push(tag);
-            }
-        }
+        let ParentOptions { idempotency_key, tags } = options?;
+        (parent.idempotency_key, parent.spec.tags) = (idempotency_key, tags);
         parent.check()?;
         let hook = hook.map(|(step, every)| {
             every.check()?;

@@ -16,6 +16,7 @@ use crate::observe::events::JobEventKind;
 use crate::observe::job_metrics::Recorder as _;
 use crate::protect::authorizer::{Action, Target};
 use crate::protect::codec::Part;
+use crate::submit::step::apply;
 
 /// How long a signal to a key is kept for a job to come, unless it is told otherwise.
 pub const KEEP_FOR_DEFAULT: Duration = Duration::from_hours(24);
@@ -225,11 +226,7 @@ impl SendSignal {
     }
 
     fn set(mut self, option: impl FnOnce(&mut Delivery) -> Result<(), InvalidInput>) -> Self {
-        if let Ok(delivery) = &mut self.delivery
-            && let Err(refused) = option(delivery)
-        {
-            self.delivery = Err(refused);
-        }
+        apply(&mut self.delivery, option);
         self
     }
 }

@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use ratchet_core::flow::Condition;
 use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
 use ratchet_core::store::{Replacement, SubmitUnit, Submitted};
-use ratchet_core::{Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Priority, StoreError, limits};
+use ratchet_core::{
+    BusinessKey, Due, ErrorKind, IdempotencyKey, InvalidInput, JobId, NewJob, Priority, SignalKey, SignalWait,
+    StoreError, limits,
+};
 
 use crate::client::handle::JobHandle;
 use crate::client::{Client, canceled_event};
@@ -61,13 +64,13 @@ impl<J: Job> Enqueue<J> {
 
     /// Makes the job due this long after it is stored.
     pub fn delay(mut self, delay: Duration) -> Self {
-        self.options.step.due = Due::After(delay);
+        self.options.step.set(|job| Ok(job.due = Due::After(delay)));
         self
     }
 
     /// Makes the job due at this time; a time in the past means now.
     pub fn at(mut self, time: Timestamp) -> Self {
-        self.options.step.due = Due::At(time);
+        self.options.step.set(|job| Ok(job.due = Due::At(time)));
         self
     }
 
@@ -80,16 +83,14 @@ impl<J: Job> Enqueue<J> {
     /// Deduplicates submissions. The first job submitted with this key wins; later submissions return its handle. Keys never
     /// expire and are shared by all kinds: begin them with their subject, such as `charge:7`.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        match IdempotencyKey::new(key) {
-            Ok(key) => self.options.idempotency_key = Some(key),
-            Err(refused) => self.options.step.refuse(refused),
-        }
+        let SubmitOptions { step, idempotency_key, .. } = &mut self.options;
+        step.set(|_| Ok(*idempotency_key = Some(IdempotencyKey::new(key)?)));
         self
     }
 
     /// Refuses other jobs with this key while this job is live.
     pub fn business_key(mut self, key: impl AsRef<str>) -> Self {
-        self.options.step.business_key(key);
+        self.options.step.set(|job| Ok(job.business_key = Some(BusinessKey::new(key)?)));
         self
     }
 
@@ -100,7 +101,8 @@ impl<J: Job> Enqueue<J> {
     /// failure. `None` waits without a limit. A signal that was sent a little earlier is not lost: it is stored for the first
     /// job that waits for its key.
     pub fn await_signal(mut self, key: impl AsRef<str>, timeout: impl Into<Option<Duration>>) -> Self {
-        self.options.step.await_signal(key, timeout.into());
+        let wait = |key| SignalWait { key, timeout: timeout.into() };
+        self.options.step.set(|job| Ok(job.signal = Some(wait(SignalKey::new(key)?))));
         self
     }
 

@@ -12,54 +12,35 @@ use crate::node::ids::new_job_id;
 /// A job by itself is a step with its kind's defaults; [`JobExt::with`] sets options.
 #[derive(Debug, Clone)]
 pub struct Step {
-    spec: Result<JobSpec, InvalidInput>,
+    options: Result<StepParts, InvalidInput>,
+}
+
+/// The options of a step, none of them refused.
+#[derive(Debug, Clone)]
+pub(super) struct StepParts {
+    pub(super) spec: JobSpec,
     pub(super) due: Due,
-    business_key: Option<BusinessKey>,
-    signal: Option<SignalWait>,
+    pub(super) business_key: Option<BusinessKey>,
+    pub(super) signal: Option<SignalWait>,
 }
 
 impl Step {
     pub(crate) fn of<J: Job>(job: &J) -> Self {
-        Self { spec: spec_of(job), due: Due::NOW, business_key: None, signal: None }
+        let options = spec_of(job).map(|spec| StepParts { spec, due: Due::NOW, business_key: None, signal: None });
+        Self { options }
     }
 
-    /// Applies an option; the first that is refused is reported at submit.
-    pub(super) fn set(&mut self, option: impl FnOnce(&mut JobSpec) -> Result<(), InvalidInput>) {
-        if let Ok(spec) = &mut self.spec
-            && let Err(refused) = option(spec)
-        {
-            self.spec = Err(refused);
-        }
-    }
-
-    /// Sets the business key of the job.
-    pub(super) fn business_key(&mut self, key: impl AsRef<str>) {
-        match BusinessKey::new(key) {
-            Ok(key) => self.business_key = Some(key),
-            Err(refused) => self.spec = Err(refused),
-        }
-    }
-
-    /// Makes the job wait for a signal.
-    pub(super) fn await_signal(&mut self, key: impl AsRef<str>, timeout: Option<Duration>) {
-        match SignalKey::new(key) {
-            Ok(key) => self.signal = Some(SignalWait { key, timeout }),
-            Err(refused) => self.spec = Err(refused),
-        }
-    }
-
-    /// Refuses the job, for an option that belongs to its submit.
-    pub(super) fn refuse(&mut self, refused: InvalidInput) {
-        self.spec = Err(refused);
+    /// Applies an option; see [`apply`].
+    pub(super) fn set(&mut self, option: impl FnOnce(&mut StepParts) -> Result<(), InvalidInput>) {
+        apply(&mut self.options, option);
     }
 
     /// Returns the job to store, if it is stored as one at the submit: by itself, a step of a chain or a workflow, a child of a
     /// batch.
     pub(crate) fn into_job(self) -> Result<NewJob, InvalidInput> {
-        let mut job = NewJob::new(new_job_id(), self.spec?);
-        job.due = self.due;
-        job.business_key = self.business_key;
-        Ok(match self.signal {
+        let StepParts { spec, due, business_key, signal } = self.options?;
+        let job = NewJob { due, business_key, ..NewJob::new(new_job_id(), spec) };
+        Ok(match signal {
             Some(wait) => job.awaiting(wait),
             None => job,
         })
@@ -67,21 +48,33 @@ impl Step {
 
     /// Returns the spec, if a job is made of it only later. It has no delay and no business key, and awaits no signal.
     pub(crate) fn into_spec(self, later: Later) -> Result<JobSpec, InvalidInput> {
-        let spec = self.spec?;
+        let options = self.options?;
         let (delay, business_key, signal) = later.instead();
         let refused = |field: &str, instead: &str| {
             Err(InvalidInput::new(field, format!("is for jobs and for steps of chains and workflows; {instead}")))
         };
-        match self {
-            Self { due, .. } if due != Due::NOW => refused("delay", delay),
-            Self { business_key: Some(_), .. } => refused("business_key", business_key),
-            Self { signal: Some(_), .. } => refused("await_signal", signal),
-            _ if spec.trace.is_some() && matches!(later, Later::Schedule) => Err(InvalidInput::new(
-                "trace_context",
-                "is for jobs and steps; each fire of a schedule stands for itself",
-            )),
-            _ => Ok(spec),
+        match options {
+            StepParts { due, .. } if due != Due::NOW => refused("delay", delay),
+            StepParts { business_key: Some(_), .. } => refused("business_key", business_key),
+            StepParts { signal: Some(_), .. } => refused("await_signal", signal),
+            StepParts { spec, .. } if spec.trace.is_some() && matches!(later, Later::Schedule) => Err(
+                InvalidInput::new("trace_context", "is for jobs and steps; each fire of a schedule stands for itself"),
+            ),
+            StepParts { spec, .. } => Ok(spec),
         }
+    }
+}
+
+/// Applies an option to what a builder has gathered. The first option that is refused is reported at submit; later ones change
+/// nothing any more.
+pub(crate) fn apply<T>(
+    gathered: &mut Result<T, InvalidInput>,
+    option: impl FnOnce(&mut T) -> Result<(), InvalidInput>,
+) {
+    if let Ok(options) = gathered
+        && let Err(refused) = option(options)
+    {
+        *gathered = Err(refused);
     }
 }
 
@@ -115,41 +108,41 @@ macro_rules! spec_options {
         impl$(<$generic: $bound>)? $type {
             /// Sets the queue, instead of the kind's own.
             pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
-                self.$($step).+.set(|spec| ratchet_core::QueueName::new(queue).map(|queue| spec.queue = queue));
+                self.$($step).+.set(|job| Ok(job.spec.queue = ratchet_core::QueueName::new(queue)?));
                 self
             }
 
             /// Sets the priority.
             pub fn priority(mut self, priority: ratchet_core::Priority) -> Self {
-                self.$($step).+.set(|spec| Ok(spec.priority = priority));
+                self.$($step).+.set(|job| Ok(job.spec.priority = priority));
                 self
             }
 
             /// Sets the number of attempts that may follow the first.
             pub fn max_retries(mut self, max_retries: u32) -> Self {
-                self.$($step).+.set(|spec| Ok(spec.max_retries = max_retries));
+                self.$($step).+.set(|job| Ok(job.spec.max_retries = max_retries));
                 self
             }
 
             /// Sets the wait between attempts.
             pub fn backoff(mut self, backoff: ratchet_core::Backoff) -> Self {
-                self.$($step).+.set(|spec| Ok(spec.backoff = backoff));
+                self.$($step).+.set(|job| Ok(job.spec.backoff = backoff));
                 self
             }
 
             /// Sets the longest time that one attempt may take.
             pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
-                self.$($step).+.set(|spec| Ok(spec.timeout = Some(timeout)));
+                self.$($step).+.set(|job| Ok(job.spec.timeout = Some(timeout)));
                 self
             }
 
             /// Adds tags to find the job by: trimmed, in lower case, each stored once.
             pub fn tags<T: AsRef<str>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
-                self.$($step).+.set(|spec| {
+                self.$($step).+.set(|job| {
                     for tag in tags {
                         let tag = ratchet_core::Tag::new(tag)?;
-                        if !spec.tags.contains(&tag) {
-                            spec.tags.push(tag);
+                        if !job.spec.tags.contains(&tag) {
+                            job.spec.tags.push(tag);
                         }
                     }
                     Ok(())
@@ -159,8 +152,8 @@ macro_rules! spec_options {
 
             /// Adds a parameter: free text for the handler and for people.
             pub fn param(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-                self.$($step).+.set(|spec| {
-                    spec.params.insert(key.into(), value.into());
+                self.$($step).+.set(|job| {
+                    job.spec.params.insert(key.into(), value.into());
                     Ok(())
                 });
                 self
@@ -168,20 +161,20 @@ macro_rules! spec_options {
 
             /// Sets the principal on whose behalf the job is submitted.
             pub fn principal(mut self, principal: impl AsRef<str>) -> Self {
-                self.$($step).+.set(|spec| ratchet_core::Principal::new(principal).map(|principal| spec.principal = Some(principal)));
+                self.$($step).+.set(|job| Ok(job.spec.principal = Some(ratchet_core::Principal::new(principal)?)));
                 self
             }
 
             /// Sets the limited resource that every attempt needs a permit of.
             pub fn resource(mut self, resource: impl AsRef<str>) -> Self {
-                self.$($step).+.set(|spec| ratchet_core::ResourceName::new(resource).map(|resource| spec.resource = Some(resource)));
+                self.$($step).+.set(|job| Ok(job.spec.resource = Some(ratchet_core::ResourceName::new(resource)?)));
                 self
             }
 
             /// Sets the trace that the job belongs to, instead of the one that is current at the submit. Jobs that follow from
             /// it continue that trace.
             pub fn trace_context(mut self, context: ratchet_core::TraceContext) -> Self {
-                self.$($step).+.set(|spec| Ok(spec.trace = Some(context)));
+                self.$($step).+.set(|job| Ok(job.spec.trace = Some(context)));
                 self
             }
         }
@@ -200,7 +193,7 @@ spec_options!(<> StepOptions, step);
 impl StepOptions {
     /// Makes the step due this long after the step before has ended.
     pub fn delay(mut self, delay: Duration) -> Self {
-        self.step.due = Due::After(delay);
+        self.step.set(|step| Ok(step.due = Due::After(delay)));
         self
     }
 
@@ -208,13 +201,13 @@ impl StepOptions {
     /// [`Enqueue::await_signal`](crate::Enqueue::await_signal). A signal that arrives earlier counts; the time limit begins when
     /// the step waits for nothing else.
     pub fn await_signal(mut self, key: impl AsRef<str>, timeout: impl Into<Option<Duration>>) -> Self {
-        self.step.await_signal(key, timeout.into());
+        self.step.set(|step| Ok(step.signal = Some(SignalWait { key: SignalKey::new(key)?, timeout: timeout.into() })));
         self
     }
 
     /// Refuses other jobs with this key while the step is live, also while it waits.
     pub fn business_key(mut self, key: impl AsRef<str>) -> Self {
-        self.step.business_key(key);
+        self.step.set(|step| Ok(step.business_key = Some(BusinessKey::new(key)?)));
         self
     }
 }

@@ -11,7 +11,7 @@ use super::plan::{Plan, StepIndex};
 use super::steer::names;
 use crate::client::Client;
 use crate::submit::error::{SubmitError, SubmittedKind};
-use crate::submit::step::{IntoStep, Step};
+use crate::submit::step::{IntoStep, Step, apply};
 use crate::submit::unit::Waking;
 
 /// A workflow of any shape that is about to be submitted; nothing happens before [`submit`](Self::submit).
@@ -57,13 +57,13 @@ pub struct WorkflowBuilder {
     edges: Vec<(String, String, When)>,
     joins: Vec<(String, Join)>,
     exclusive: Vec<String>,
-    idempotency_key: Option<Result<IdempotencyKey, InvalidInput>>,
+    idempotency_key: Result<Option<IdempotencyKey>, InvalidInput>,
 }
 
 impl WorkflowBuilder {
     pub(crate) fn new(client: Client) -> Self {
         let (steps, edges, joins, exclusive) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { client, steps, edges, joins, exclusive, idempotency_key: None }
+        Self { client, steps, edges, joins, exclusive, idempotency_key: Ok(None) }
     }
 
     /// Adds a step under a name of its own: at most 64 characters.
@@ -105,9 +105,9 @@ impl WorkflowBuilder {
         self
     }
 
-    /// Of all submits with this key the first counts; the others get its handle.
+    /// Deduplicates submissions. The first workflow submitted with this key wins; later submissions return its handle.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        self.idempotency_key = Some(IdempotencyKey::new(key));
+        apply(&mut self.idempotency_key, |set| Ok(*set = Some(IdempotencyKey::new(key)?)));
         self
     }
 
@@ -158,9 +158,7 @@ impl WorkflowBuilder {
             }
             jobs.push(job);
         }
-        if let Some(key) = idempotency_key {
-            jobs[0].idempotency_key = Some(key?);
-        }
+        jobs[0].idempotency_key = idempotency_key?;
         let mut plan = Plan::new(jobs);
         let place = |field: &str, name: &str| {
             let known = places.get(name).copied();

@@ -98,6 +98,37 @@ async fn limits_hold_at_the_limit_and_one_past_it_is_refused_with_field_and_limi
 }
 
 #[tokio::test]
+async fn of_several_bad_options_the_first_is_reported() {
+    let (ratchet, _) = engine().await;
+    let field = |refused: Result<(), SubmitError>| match refused {
+        Err(SubmitError::Invalid(refused)) => refused.field().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    let job = || ratchet.enqueue(Play::Return("x".into()));
+    let jobs = [
+        ("queue", job().queue("No Such").business_key("")),
+        ("queue", job().queue("No Such").idempotency_key("")),
+        ("queue", job().queue("No Such").await_signal("", None)),
+        ("business_key", job().business_key("").await_signal("", None).queue("No Such")),
+        ("idempotency_key", job().idempotency_key("").business_key("")),
+        ("idempotency_key", job().idempotency_key("").idempotency_key("good")),
+        ("signal key", job().await_signal("", None).idempotency_key("").tags([""])),
+    ];
+    for (expected, job) in jobs {
+        assert_eq!(field(job.submit().await.map(drop)), expected);
+    }
+    let batches = [
+        ("tag", ratchet.batch().tags([""]).idempotency_key("")),
+        ("idempotency_key", ratchet.batch().idempotency_key("").idempotency_key("good")),
+    ];
+    for (expected, batch) in batches {
+        assert_eq!(field(batch.child(Play::Gate).submit().await.map(drop)), expected);
+    }
+    let workflow = ratchet.workflow().step("a", Play::Gate).idempotency_key("").idempotency_key("good");
+    assert_eq!(field(workflow.submit().await.map(drop)), "idempotency_key");
+}
+
+#[tokio::test]
 async fn payloads_are_checked_for_size_and_nul() {
     let (ratchet, _) = engine().await;
     let around = r#"{"Return":""}"#.len();
