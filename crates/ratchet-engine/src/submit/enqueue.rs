@@ -179,8 +179,7 @@ impl<J: Job> Enqueue<J> {
     /// [`Conflict`](ErrorKind::Conflict) if there is no such job or it has already ended.
     pub async fn replace(self, old: JobId) -> Result<JobHandle<J::Output>, SubmitError> {
         let Self { client, options, .. } = self;
-        let (mut unit, wake) = options.into_unit(&client)?;
-        client.trace(&mut unit);
+        let (unit, wake) = options.into_unit(&client)?;
         if unit.is_one_thing() {
             let problem = "cannot replace a job; replace it by one without steps and branches";
             return Err(InvalidInput::new("then", problem).into());
