@@ -4,7 +4,7 @@ use futures_core::Stream;
 use futures_util::StreamExt as _;
 use ratchet_core::batch::{NewBatch, ProgressEvery, ProgressHook};
 use ratchet_core::prepare::{PrepareSubmit, PreparedSubmit};
-use ratchet_core::store::{SubmitUnit, Submitted};
+use ratchet_core::store::SubmitUnit;
 use ratchet_core::{BatchSummary, ErrorKind, IdempotencyKey, InvalidInput, NewJob, StoreError, Tag, limits};
 
 use super::end::BatchEnd;
@@ -309,13 +309,12 @@ impl PrepareSubmit for BatchBuilder {
 
     fn prepare(self) -> Result<PreparedSubmit<BatchHandle, SubmitError>, SubmitError> {
         let client = self.client.clone();
-        let unit = client.admit(self.into_unit(true)?)?.into_inner();
+        let unit = client.admit(self.into_unit(true)?)?;
         let hint = client.hint(Waking::of_ready(&unit.jobs));
-        let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
+        Ok(unit.prepared(hint, move |outcome| {
             let submitted = outcome?[0];
             client.wake().expect(submitted.id());
             Ok(BatchHandle::new(client, submitted))
-        });
-        Ok(PreparedSubmit { unit, hint, finish })
+        }))
     }
 }

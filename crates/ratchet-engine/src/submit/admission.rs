@@ -7,9 +7,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use ratchet_core::batch::BATCH_KIND;
+use ratchet_core::prepare::PreparedSubmit;
 use ratchet_core::schedule::NewSchedule;
-use ratchet_core::store::SubmitUnit;
-use ratchet_core::{InvalidInput, JobSpec, JobType, Kind, NewJob, limits};
+use ratchet_core::store::{SubmitOutcome, SubmitUnit};
+use ratchet_core::{Hint, InvalidInput, JobSpec, JobType, Kind, NewJob, limits};
 
 use crate::client::Client;
 use crate::observe::metrics::names;
@@ -27,15 +28,12 @@ pub(crate) struct Rules {
     pub(crate) codec: Codec,
 }
 
-/// Something that may be stored.
+/// A job or a unit that passed the door and may be stored.
+///
+/// It can be read and handed to a store by reference, but not changed. The only way out, [`prepared`](Admitted::prepared),
+/// leads into a caller's own transaction.
 #[derive(Debug)]
 pub(crate) struct Admitted<T>(T);
-
-impl<T> Admitted<T> {
-    pub(crate) fn into_inner(self) -> T {
-        self.0
-    }
-}
 
 impl<T> Deref for Admitted<T> {
     type Target = T;
@@ -44,17 +42,32 @@ impl<T> Deref for Admitted<T> {
     }
 }
 
-impl Admitted<Vec<NewJob>> {
+impl<T> Admitted<Vec<T>> {
     pub(crate) fn none(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))
     }
 
-    pub(crate) fn push(&mut self, job: Admitted<NewJob>) {
-        self.0.push(job.0);
+    pub(crate) fn push(&mut self, one: Admitted<T>) {
+        self.0.push(one.0);
     }
 
     pub(crate) fn clear(&mut self) {
         self.0.clear();
+    }
+
+    pub(crate) fn drain(&mut self) -> impl DoubleEndedIterator<Item = Admitted<T>> + ExactSizeIterator {
+        self.0.drain(..).map(Admitted)
+    }
+}
+
+impl Admitted<SubmitUnit> {
+    /// Returns the submit that a store writes in its caller's transaction.
+    pub(crate) fn prepared<H, E>(
+        self,
+        hint: Option<Hint>,
+        finish: impl FnOnce(SubmitOutcome) -> Result<H, E> + Send + 'static,
+    ) -> PreparedSubmit<H, E> {
+        PreparedSubmit { unit: self.0, hint, finish: Box::new(finish) }
     }
 }
 

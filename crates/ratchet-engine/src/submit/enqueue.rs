@@ -184,12 +184,13 @@ impl<J: Job> Enqueue<J> {
             let problem = "cannot replace a job; replace it by one without steps and branches";
             return Err(InvalidInput::new("then", problem).into());
         }
-        let job = client.admit(unit)?.into_inner().jobs.remove(0);
+        let unit = client.admit(unit)?;
+        let job = &unit.jobs[0];
         if !client.judge(Action::Replace, old).await?? {
             let doing = format!("replacing job {old}");
             return Err(StoreError::new(ErrorKind::NotFound, doing, "there is no such job").into());
         }
-        let submitted = match client.store().replace(old, &job).await? {
+        let submitted = match client.store().replace(old, job).await? {
             Replacement::Existing(id) => Submitted::Existing(id),
             Replacement::Replaced(replaced) => {
                 client.publish(&replaced.job, canceled_event(&replaced));
@@ -267,15 +268,14 @@ impl<J: Job> PrepareSubmit for Enqueue<J> {
     fn prepare(self) -> Result<PreparedSubmit<Self::Handle, SubmitError>, SubmitError> {
         let Self { client, options, .. } = self;
         let (unit, waking) = options.into_unit(&client)?;
-        let unit = client.admit(unit)?.into_inner();
+        let unit = client.admit(unit)?;
         let hint = client.hint(waking);
-        let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
+        Ok(unit.prepared(hint, move |outcome| {
             let submitted = outcome?[0];
-            // Nobody tells us of the caller's commit: the poller looks out for the job, and other nodes hear of it only
-            // if the store can tell them with the commit.
+            // The caller's commit is not reported here: the pump polls for the job, and other nodes learn of it only if the
+            // store can notify them with the commit.
             client.wake().expect(submitted.id());
             Ok(JobHandle::new(client, submitted))
-        });
-        Ok(PreparedSubmit { unit, hint, finish })
+        }))
     }
 }

@@ -27,13 +27,15 @@ pub(crate) struct Submitter {
 
 #[derive(Debug, Default)]
 struct WaitingUnits {
-    units: VecDeque<(SubmitUnit, oneshot::Sender<SubmitOutcome>)>,
+    units: VecDeque<WaitingUnit>,
     writing: bool,
     /// Units in the last group.
     last: usize,
     /// How often a task that wrote ended before its time.
     abandoned: u32,
 }
+
+type WaitingUnit = (Admitted<SubmitUnit>, oneshot::Sender<SubmitOutcome>);
 
 /// Units that may wait at once; further callers wait for room.
 const WAITING_MAX: usize = 4_096;
@@ -59,7 +61,7 @@ impl Submitter {
         unwritten.as_mut().enable();
         let tries = {
             let mut waiting = self.lock();
-            waiting.units.push_back((unit.into_inner(), answer));
+            waiting.units.push_back((unit, answer));
             waiting.abandoned.saturating_add(TRIES)
         };
         while self.lock().abandoned < tries {
@@ -90,7 +92,7 @@ impl Submitter {
             waiting.writing = true;
         }
         // Made here: a runtime that ends drops the task before it begins, perhaps within this call.
-        let group = Group { submitter: self.clone(), units: Vec::new(), answers: Vec::new(), done: false };
+        let group = Group { submitter: self.clone(), units: Admitted::none(0), answers: Vec::new(), done: false };
         tokio::spawn(write_groups(group));
     }
 
@@ -176,7 +178,7 @@ async fn write_groups(mut group: Group) {
 /// panics, they go back to the queue and the next waiting caller goes on: to submit the same ids twice is safe.
 struct Group {
     submitter: Arc<Submitter>,
-    units: Vec<SubmitUnit>,
+    units: Admitted<Vec<SubmitUnit>>,
     answers: Vec<oneshot::Sender<SubmitOutcome>>,
     done: bool,
 }
@@ -188,7 +190,7 @@ impl Drop for Group {
         if !self.done {
             waiting.abandoned = waiting.abandoned.saturating_add(1);
             // Answered units have no sender left.
-            for (unit, answer) in self.units.drain(..).zip(self.answers.drain(..)).rev() {
+            for (unit, answer) in self.units.drain().zip(self.answers.drain(..)).rev() {
                 waiting.units.push_front((unit, answer));
             }
         }
@@ -200,20 +202,20 @@ impl Drop for Group {
     }
 }
 
-type Together = (Vec<SubmitUnit>, Vec<oneshot::Sender<SubmitOutcome>>);
+type Together = (Admitted<Vec<SubmitUnit>>, Vec<oneshot::Sender<SubmitOutcome>>);
 
-fn take_together(waiting: &mut VecDeque<(SubmitUnit, oneshot::Sender<SubmitOutcome>)>) -> Together {
-    let mut together = (Vec::new(), Vec::new());
+fn take_together(waiting: &mut VecDeque<WaitingUnit>) -> Together {
+    let (mut units, mut answers) = (Admitted::none(0), Vec::new());
     let (mut jobs, mut bytes) = (0, 0);
     while let Some((unit, _)) = waiting.front() {
         jobs += unit.jobs.len();
         bytes += unit.jobs.iter().map(|job| job.spec.payload.as_str().len()).sum::<usize>();
-        if !together.0.is_empty() && (jobs > JOBS_TOGETHER || bytes > BYTES_TOGETHER) {
+        if !units.is_empty() && (jobs > JOBS_TOGETHER || bytes > BYTES_TOGETHER) {
             break;
         }
         let (unit, answer) = waiting.pop_front().expect("it has a front");
-        together.0.push(unit);
-        together.1.push(answer);
+        units.push(unit);
+        answers.push(answer);
     }
-    together
+    (units, answers)
 }

@@ -221,21 +221,20 @@ impl PrepareSubmit for WorkflowBuilder {
     fn prepare(self) -> Result<PreparedSubmit<WorkflowHandle, SubmitError>, SubmitError> {
         let client = self.client.clone();
         let (unit, names) = self.into_unit()?;
-        let unit = client.admit(unit)?.into_inner();
+        let unit = client.admit(unit)?;
         let hint = client.hint(Waking::of_ready(&unit.jobs));
         let begins = unit.jobs.iter().find(|job| job.start == StartState::Ready).map(|job| job.id);
-        let finish = Box::new(move |outcome: Result<Vec<Submitted>, StoreError>| {
+        Ok(unit.prepared(hint, move |outcome| {
             let outcome = outcome?;
             if let Submitted::Existing(earlier) = outcome[0] {
                 return Ok(WorkflowHandle::new(client, earlier, BTreeMap::new(), true));
             }
-            // Nobody tells us of the caller's commit: the poller looks out for the first job that can run.
+            // The caller's commit is not reported here: the pump polls for the first job that can run.
             if let Some(begins) = begins {
                 client.wake().expect(begins);
             }
             Ok(created(client, names, &outcome))
-        });
-        Ok(PreparedSubmit { unit, hint, finish })
+        }))
     }
 }
 
