@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ratchet_core::{
-    Clock, Fence, Input, InvalidInput, JobRecord, JobSpec, JobState, JobType, JsonText, Kind, MemoryStore, Signal,
-    SignalDecision, SignalKey, Tag, TraceContext, limits,
+    Claim, Clock, Fence, Input, InvalidInput, JobRecord, JobSpec, JobState, JobType, JsonText, Kind, MemoryStore,
+    Signal, SignalDecision, SignalKey, Tag, TraceContext, limits,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,7 @@ use crate::job_log::{JobLogs, LogQueue};
 use crate::node::ids::{SystemClock, new_delivery_id, new_job_id, new_node_id};
 use crate::observe::metrics::Meter;
 use crate::observe::stats::Counters;
-use crate::run::context::{Claimed, JobContext};
+use crate::run::context::JobContext;
 
 /// Makes a context for calling a job's body in a unit test; see [`JobContext::for_test`].
 #[derive(Debug)]
@@ -148,8 +148,8 @@ impl TestContext {
         }
         let client = Client::new(MemoryStore::new(Arc::new(SystemClock)));
         let signal = self.signal.transpose()?;
-        let claimed = Claimed { fence, job: Arc::new(job), inputs, signal };
+        let claim = Claim { fence, job, inputs, signal };
         let logs = LogQueue::new(JobLogs::off(), Arc::new(Counters::new(Meter::default())));
-        Ok(JobContext::new(claimed, Arc::new(self.states), client, self.token, logs))
+        Ok(JobContext::new(claim, Arc::new(self.states), client, self.token, logs))
     }
 }

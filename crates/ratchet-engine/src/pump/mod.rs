@@ -28,7 +28,7 @@ use crate::observe::job_metrics::BatchedMetrics;
 use crate::observe::stats::{Counters, Loop};
 use crate::pump::polling::{Poll, PollingStrategy};
 use crate::pump::slots::{PoolIndex, SlotPools};
-use crate::run::context::{Claimed, JobContext};
+use crate::run::context::JobContext;
 use crate::run::executor::Held;
 use crate::run::{CancelHandle, CancelReason, Ended, Runner};
 use crate::upkeep::heartbeat::Standing;
@@ -394,8 +394,7 @@ impl Pump {
 
     /// Starts a claimed job, if it may and can run here.
     pub(super) fn dispatch(&mut self, claim: Claim) -> bool {
-        let Claim { fence, job, inputs, signal } = claim;
-        let job = Arc::new(job);
+        let (fence, job) = (claim.fence, &claim.job);
         let standing = self.standing.borrow().clone();
         if standing.right.is_cancelled() || standing.node != fence.node {
             // Fenced while the claim was under way: the reconcile hands it back, without a run that would be cut off.
@@ -407,9 +406,9 @@ impl Pump {
             return false;
         };
         let cancel = Arc::new(CancelHandle::under(&standing.right));
-        let claimed = Claimed { fence, job: job.clone(), inputs, signal };
         let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
-        let ctx = JobContext::new(claimed, states, client, cancel.token.clone(), logs);
+        let ctx = JobContext::new(claim, states, client, cancel.token.clone(), logs);
+        let job = ctx.shared_job().clone();
         // Here and not in the task, so that the next claim knows how many trials have begun.
         let service = self.runner.registry.get(&job.spec.kind).and_then(|entry| entry.service.as_ref());
         let entry = service.map(|service| self.runner.resilience.enter(service)).transpose();

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use ratchet_core::prepare::PrepareCompletion;
 use ratchet_core::record::Timing;
 use ratchet_core::{
-    Decision, Fence, Input, InvalidInput, JobFlags, JobId, JobRecord, JobType, JsonText, Kind, LogLevel, LogLine,
-    NodeId, Origin, Outcome, Settled, Settlement, Signal, Tag, TraceContext, Verdicts, clock, decide,
+    Claim, Decision, Fence, Input, InvalidInput, JobFlags, JobId, JobRecord, JobType, JsonText, Kind, LogLevel,
+    LogLine, NodeId, Origin, Outcome, Settled, Settlement, Signal, Tag, TraceContext, Verdicts, clock, decide,
 };
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -48,14 +48,6 @@ struct Inner {
     logs: Arc<LogQueue>,
 }
 
-/// A claimed job, shared with those who watch over it.
-pub(crate) struct Claimed {
-    pub(crate) fence: Fence,
-    pub(crate) job: Arc<JobRecord>,
-    pub(crate) inputs: Vec<Input>,
-    pub(crate) signal: Option<Signal>,
-}
-
 #[derive(Default)]
 struct ProgressCell {
     latest: Option<f64>,
@@ -68,7 +60,7 @@ tokio::task_local! {
 
 impl JobContext {
     pub(crate) fn new(
-        Claimed { fence, job, inputs, signal }: Claimed,
+        Claim { fence, job, inputs, signal }: Claim,
         states: Arc<StateMap>,
         client: Client,
         token: CancellationToken,
@@ -77,7 +69,7 @@ impl JobContext {
         Self {
             inner: Arc::new(Inner {
                 fence,
-                job,
+                job: Arc::new(job),
                 inputs,
                 signal,
                 states,
@@ -129,6 +121,11 @@ impl JobContext {
 
     /// The job as it was claimed, its arguments as they are stored.
     pub fn job(&self) -> &JobRecord {
+        &self.inner.job
+    }
+
+    /// Returns the same record, to share it with the pump.
+    pub(crate) fn shared_job(&self) -> &Arc<JobRecord> {
         &self.inner.job
     }
 
