@@ -79,14 +79,17 @@ pub(super) fn phrases(project: &Project<'_>) -> Vec<Finding> {
     let Some(left) = left.and_then(|file| file.text.trim().parse::<usize>().ok()) else {
         return vec![Finding::Error(format!("{PHRASES_LEFT} holds no number"))];
     };
-    let most: Vec<String> = most_frequent(&project.tree).into_iter().map(|(phrase, n)| format!("{phrase} {n}")).collect();
+    let most: Vec<String> =
+        most_frequent(&project.tree).into_iter().map(|(phrase, n)| format!("{phrase} {n}")).collect();
     match count {
         _ if count > left => vec![Finding::Error(format!(
             "there are {count} phrases of the list in {SELF}, and {left} were left; say it in plain words ({})",
             most.join(", ")
         ))],
         _ if count < left => {
-            vec![Finding::Error(format!("{PHRASES_LEFT} says {left}, and {count} are left; run `cargo xtask tidy --fix`"))]
+            vec![Finding::Error(format!(
+                "{PHRASES_LEFT} says {left}, and {count} are left; run `cargo xtask tidy --fix`"
+            ))]
         }
         _ => Vec::new(),
     }
@@ -123,9 +126,8 @@ fn most_frequent(tree: &Tree) -> Vec<(&'static str, usize)> {
 /// Counts a phrase where it is not a part of a longer word.
 fn occurrences(text: &str, phrase: &str) -> usize {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let alone = |(at, found): &(usize, &str)| {
-        !text[..*at].ends_with(is_word) && !text[at + found.len()..].starts_with(is_word)
-    };
+    let alone =
+        |(at, found): &(usize, &str)| !text[..*at].ends_with(is_word) && !text[at + found.len()..].starts_with(is_word);
     text.match_indices(phrase).filter(alone).count()
 }
 

@@ -3,6 +3,7 @@
 //! It alone knows which slots are taken and which jobs run here, so nothing of that needs a lock.
 
 mod turn;
+mod unsettled;
 mod reconcile;
 pub(crate) mod slots;
 mod claim_filter;
@@ -14,7 +15,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratchet_core::{Claim, DeferReason, Fence, JobRecord, NodeId, Settlement, Store};
+use ratchet_core::{Claim, Fence, JobRecord, NodeId, Store};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
@@ -28,6 +29,7 @@ use crate::observe::job_metrics::BatchedMetrics;
 use crate::observe::stats::{Counters, Loop};
 use crate::pump::polling::{Poll, PollingStrategy};
 use crate::pump::slots::{PoolIndex, SlotPools};
+use crate::pump::unsettled::{EndedAttempt, Unsettled};
 use crate::run::context::JobContext;
 use crate::run::executor::Held;
 use crate::run::{CancelHandle, CancelReason, Ended, Runner};
@@ -50,10 +52,7 @@ pub(crate) struct Pump {
     pub(super) drain: watch::Receiver<Option<Instant>>,
 
     pub(super) running: HashMap<Fence, RunningAttempt>,
-    /// Ended attempts whose settlements are not written yet: they keep their slots.
-    pub(super) ended: Vec<EndedAttempt>,
-    /// The settlements of `ended`, in the same order, so that a turn borrows them as they are.
-    pub(super) settlements: Vec<Settlement>,
+    unsettled: Unsettled,
     /// Attempts that have ended without a settlement that ends their permits.
     pub(super) released: Vec<Fence>,
     /// Attempts that have ended for everybody but their handlers, which were given up and run on with their permits.
@@ -78,17 +77,6 @@ pub(super) struct RunningAttempt {
     pub(super) cancel: Arc<CancelHandle>,
     pub(super) pool: PoolIndex,
     task: AbortHandle,
-}
-
-/// An attempt that has ended, until its settlement is written.
-pub(super) struct EndedAttempt {
-    pub(super) job: Arc<JobRecord>,
-    pub(super) pool: PoolIndex,
-    pub(super) defer: Option<DeferReason>,
-    pub(super) own_commit: Option<Settlement>,
-    pub(super) held: Option<Held>,
-    /// How often not even the smallest form of its settlement could be written.
-    pub(super) refusals: u32,
 }
 
 /// The permit that an attempt took, by its fence; `None` if the job needs none.
@@ -204,8 +192,7 @@ impl Pump {
             standing,
             drain,
             running: HashMap::new(),
-            ended: Vec::new(),
-            settlements: Vec::new(),
+            unsettled: Unsettled::default(),
             released: Vec::new(),
             held: HashSet::new(),
             tried: false,
@@ -271,7 +258,7 @@ impl Pump {
     fn next_deadline(&self, now: Instant) -> Instant {
         let mut until = now + Duration::from_mins(1);
         let mut by = |deadline: Instant| until = until.min(deadline);
-        if !self.settlements.is_empty() {
+        if !self.unsettled.is_empty() {
             by(self.timers.settle);
         }
         if !self.released.is_empty() {
@@ -298,8 +285,8 @@ impl Pump {
 
     /// Whether settlements should be written now: there are some, and nobody is about to join them.
     fn may_settle(&self, now: Instant) -> bool {
-        let gathered = self.running.is_empty() || self.settlements.len() >= self.config.claim_max;
-        !self.settlements.is_empty() && (now >= self.timers.settle || (gathered && self.timers.failures == 0))
+        let gathered = self.running.is_empty() || self.unsettled.len() >= self.config.claim_max;
+        !self.unsettled.is_empty() && (now >= self.timers.settle || (gathered && self.timers.failures == 0))
     }
 
     /// Whether the node may claim at all.
@@ -321,7 +308,7 @@ impl Pump {
     /// Whether a turn should claim, if it finds or makes room: it is time, or work has been flowing.
     pub(super) fn is_time_to_claim(&self, now: Instant) -> bool {
         let due = self.timers.due.into_iter().chain(self.timers.readmit).any(|due| due <= now);
-        let wanted = self.timers.poll <= now || due || (self.timers.flowing && !self.settlements.is_empty());
+        let wanted = self.timers.poll <= now || due || (self.timers.flowing && !self.unsettled.is_empty());
         wanted && self.timers.claim_again <= now && self.claims_allowed()
     }
 
@@ -366,7 +353,7 @@ impl Pump {
                 running.cancel.cancel(CancelReason::HandBack);
             }
         }
-        let results = self.running.len() + self.settlements.len();
+        let results = self.running.len() + self.unsettled.len();
         let (permits, held) = (self.released.len(), self.holds_permits());
         if results + permits == 0 && !held {
             return Some(ShutdownLeftovers::Nothing);
@@ -386,8 +373,8 @@ impl Pump {
     /// Whether a handler may still run with a permit of this incarnation.
     fn holds_permits(&self) -> bool {
         let node = self.standing.borrow().node;
-        let unwritten = self.ended.iter().zip(&self.settlements).filter(|(ended, _)| ended.held.is_some());
-        let unwritten = unwritten.filter_map(|(ended, settlement)| permit_of(&ended.job, settlement.fence));
+        let unwritten = self.unsettled.iter().filter(|(_, attempt)| attempt.held.is_some());
+        let unwritten = unwritten.filter_map(|(settlement, attempt)| permit_of(&attempt.job, settlement.fence));
         let running = self.running.iter().filter_map(|(fence, running)| permit_of(&running.job, *fence));
         self.held.iter().copied().chain(unwritten).chain(running).any(|fence| fence.node == node)
     }
@@ -459,18 +446,11 @@ impl Pump {
                     Some(mut settlement) => {
                         // What the handler still does needs its permit.
                         settlement.ends_permit = permit.is_some() && held.is_none();
-                        if self.settlements.is_empty() && self.timers.failures == 0 {
+                        if self.unsettled.is_empty() && self.timers.failures == 0 {
                             self.timers.settle = Instant::now() + self.config.gather;
                         }
-                        self.settlements.push(settlement);
-                        self.ended.push(EndedAttempt {
-                            job: running.job,
-                            pool: running.pool,
-                            defer,
-                            own_commit,
-                            held,
-                            refusals: 0,
-                        });
+                        let attempt = EndedAttempt::new(running.job, running.pool, defer, own_commit, held);
+                        self.unsettled.push(settlement, attempt);
                     }
                 }
             }

@@ -72,8 +72,7 @@ impl Pump {
                 running.cancel.cancel(CancelReason::Revoked);
             }
         }
-        let known =
-            |fence: &Fence| self.running.contains_key(fence) || self.settlements.iter().any(|s| s.fence == *fence);
+        let known = |fence: &Fence| self.running.contains_key(fence) || self.unsettled.contains(fence);
         let lost: Vec<Fence> = stored.into_iter().filter(|fence| !known(fence)).collect();
         // Read only if a claim may have been lost, or nothing else is to be done.
         let may_be_lost = self.timers.claim_uncertain || self.running.is_empty();
@@ -89,7 +88,7 @@ impl Pump {
             self.running.contains_key(fence)
                 || self.held.contains(fence)
                 || self.released.contains(fence)
-                || self.settlements.iter().any(|settlement| settlement.fence == *fence)
+                || self.unsettled.contains(fence)
         };
         let lost: Vec<Fence> = permits.into_iter().filter(|fence| !is_known(fence)).collect();
         self.released.extend(lost);

@@ -4,14 +4,15 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::store::Turn;
-use ratchet_core::{ErrorKind, FollowedBy, JobFlags, Priority, Settled, Settlement, StoreError};
+use ratchet_core::{ErrorKind, FollowedBy, JobFlags, Priority, Settled, StoreError};
 
 use tracing::Instrument;
 
 use crate::observe::metrics::names;
 use crate::observe::stats::Loop;
 use crate::pump::claim_filter::ClaimFilter;
-use crate::pump::{EndedAttempt, Pump, permit_of};
+use crate::pump::unsettled::EndedAttempt;
+use crate::pump::{Pump, permit_of};
 
 /// Settlements in one transaction.
 const SETTLE_TOGETHER: usize = 500;
@@ -34,7 +35,7 @@ impl Pump {
     /// One transaction: settles what has ended, then claims for the room there is.
     pub(super) async fn turn(&mut self) {
         let now = Instant::now();
-        let count = self.settlements.len().min(SETTLE_TOGETHER);
+        let count = self.unsettled.len().min(SETTLE_TOGETHER);
         let internal = self.looks_inside(now);
         let request = self.is_time_to_claim(now).then(|| self.next_claim(now, count, internal)).flatten();
         if request.is_none() && count == 0 {
@@ -80,12 +81,13 @@ impl Pump {
     fn claim_request(&mut self, settling: usize, internal: bool, tries: bool) -> (ClaimRequest, Option<Duration>) {
         // Those that may have to be asked about once more keep their slots for now.
         let frees = |ended: &&EndedAttempt| ended.held.is_none() && ended.own_commit.is_none();
-        let freed: Vec<_> = self.ended[..settling].iter().filter(frees).map(|ended| ended.pool).collect();
+        let freed: Vec<_> =
+            self.unsettled.attempts()[..settling].iter().filter(frees).map(|ended| ended.pool).collect();
         for pool in &freed {
             self.slots.give_back(*pool);
         }
         let on_probation = self.running.values().any(|running| running.job.crash_count > 0)
-            || self.ended[settling..].iter().any(|ended| ended.job.crash_count > 0);
+            || self.unsettled.attempts()[settling..].iter().any(|ended| ended.job.crash_count > 0);
         let mut filter = ClaimFilter::new(&self.runner.registry, &self.runner.resilience, tries);
         let node = self.standing.borrow().node;
         let request = self.slots.request(node, &self.config, !on_probation, internal, &mut filter);
@@ -97,7 +99,7 @@ impl Pump {
     }
 
     async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
-        self.store.settle_and_claim(&self.settlements[..count], request).await
+        self.store.settle_and_claim(self.unsettled.as_slice(count), request).await
     }
 
     /// What a committed turn means: events, freed slots, jobs to start.
@@ -105,16 +107,15 @@ impl Pump {
         let (mut follow_up, mut permits_ended) = (false, 0);
         // Once for all of them: each call is a metric for whoever watches.
         self.counters.settled.add(turn.settled.iter().filter(|settled| **settled != Settled::Conflict).count());
-        let settlements: Vec<Settlement> = self.settlements.drain(..count).collect();
-        let ended: Vec<_> = self.ended.drain(..count).collect();
-        for ((settlement, mut ended), settled) in settlements.into_iter().zip(ended).zip(turn.settled) {
+        for ((settlement, mut ended), settled) in self.unsettled.drain(count).into_iter().zip(turn.settled) {
+            if settled == Settled::Conflict
+                && let Some(own_commit) = ended.own_commit.take()
+            {
+                // The handler failed after it had committed its own end, or another writer was first: ask which.
+                self.unsettled.push(own_commit, ended);
+                continue;
+            }
             match settled {
-                Settled::Conflict if ended.own_commit.is_some() => {
-                    // The handler failed after it had committed its own end, or somebody else was first: ask which.
-                    self.settlements.extend(ended.own_commit.take());
-                    self.ended.push(ended);
-                    continue;
-                }
                 Settled::Applied | Settled::AlreadyApplied => {
                     self.client.bus().publish_settled(&mut self.metrics, &ended.job, &settlement, ended.defer);
                     // What the handler's own transaction has released, nobody here has told us.
@@ -182,7 +183,7 @@ impl Pump {
             }
         }
         if error.is_retryable() {
-            self.may_be_applied(count);
+            self.unsettled.may_be_applied(count);
             self.pause(&error);
         } else if count == 0 {
             self.pause(&error);
@@ -200,7 +201,7 @@ impl Pump {
         let pause = pause_after(self.timers.failures);
         self.timers.failures = self.timers.failures.saturating_add(1);
         if self.timers.failures.is_power_of_two() {
-            let waiting = self.settlements.len();
+            let waiting = self.unsettled.len();
             tracing::warn!(
                 error = error as &dyn std::error::Error,
                 waiting,
@@ -225,7 +226,7 @@ impl Pump {
             match self.try_turn(group, None).await {
                 Ok(turn) => self.finish(turn, group, None),
                 Err(error) if error.is_retryable() => {
-                    self.may_be_applied(group);
+                    self.unsettled.may_be_applied(group);
                     return self.pause(&error);
                 }
                 Err(_) if group > 1 => groups.extend([group - group / 2, group / 2]),
@@ -243,8 +244,8 @@ impl Pump {
     /// If that is refused too, the fault is not in the result: a privilege or a table may be missing, or the server is in a
     /// state whose error nobody knew. The result is kept and tried again, behind the others, for a while.
     async fn settle_minimal(&mut self) -> Result<(), StoreError> {
-        let minimal = self.settlements[0].minimal();
-        let full = std::mem::replace(&mut self.settlements[0], minimal);
+        let minimal = self.unsettled.as_slice(1)[0].minimal();
+        let full = self.unsettled.replace_first(minimal);
         let error = match self.try_turn(1, None).await {
             Ok(turn) => {
                 self.counters.minimal.add(1);
@@ -253,33 +254,23 @@ impl Pump {
             }
             Err(error) => error,
         };
-        self.settlements[0] = full;
+        self.unsettled.replace_first(full);
         if error.is_retryable() {
-            self.may_be_applied(1);
+            self.unsettled.may_be_applied(1);
             return Err(error);
         }
-        self.ended[0].refusals += 1;
-        if self.ended[0].refusals == REFUSALS_MAX {
+        if self.unsettled.refuse_first() == REFUSALS_MAX {
             self.give_up(&error);
         } else {
-            self.settlements.rotate_left(1);
-            self.ended.rotate_left(1);
+            self.unsettled.rotate();
         }
         Err(error)
     }
 
-    /// The answer was lost: the first `count` settlements may be written already.
-    fn may_be_applied(&mut self, count: usize) {
-        for settlement in &mut self.settlements[..count] {
-            settlement.maybe_applied = true;
-        }
-    }
-
     /// Not even the smallest form can be written: the reconcile will find the job unknown here and hand it back.
     fn give_up(&mut self, error: &StoreError) {
-        let ended = self.ended.remove(0);
-        let fence = self.settlements.remove(0).fence;
-        let permit = permit_of(&ended.job, fence);
+        let Some((settlement, ended)) = self.unsettled.drain(1).pop() else { return };
+        let permit = permit_of(&ended.job, settlement.fence);
         if ended.held.is_none() {
             self.released.extend(permit);
         }
