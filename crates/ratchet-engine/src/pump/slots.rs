@@ -74,7 +74,7 @@ impl SlotPools {
     }
 
     pub(crate) fn free(&self) -> usize {
-        self.pools.iter().map(|pool| pool.slots.saturating_sub(pool.taken)).sum()
+        self.pools.iter().map(|pool| pool.free_after(0)).sum()
     }
 
     /// Whether there is room for the steps that Ratchet itself runs.
@@ -112,21 +112,31 @@ impl SlotPools {
         self.round = self.round.wrapping_add(1);
     }
 
-    /// What there is room for; with the steps that Ratchet itself runs only if they are looked for, because every kind
-    /// more costs every claim.
+    /// Returns the room to claim for, once the slots in `freed` are given back as well.
+    ///
+    /// The steps that Ratchet itself runs are asked for only if `internal` is set, because every kind more costs every claim.
     pub(crate) fn request(
         &self,
+        freed: impl IntoIterator<Item = PoolIndex>,
         node: NodeId,
         config: &Config,
         probation: bool,
         internal: bool,
         filter: &mut ClaimFilter<'_>,
     ) -> ClaimRequest {
+        let mut freed_here = vec![0; self.pools.len()];
+        let mut freed_internal = 0;
+        for pool in freed {
+            let of_pool = if pool == INTERNAL { &mut freed_internal } else { &mut freed_here[pool.0] };
+            *of_pool += 1;
+        }
         let count = self.pools.len().max(1);
-        let (later, sooner) = self.pools.split_at(self.round % count);
-        let mut pools = Vec::with_capacity(self.pools.len() + 1);
-        for pool in sooner.iter().chain(later).chain(internal.then_some(&self.internal)) {
-            let free = pool.slots.saturating_sub(pool.taken);
+        let mut room: Vec<_> = self.pools.iter().zip(freed_here).collect();
+        room.rotate_left(self.round % count);
+        room.extend(internal.then_some((&self.internal, freed_internal)));
+        let mut pools = Vec::with_capacity(room.len());
+        for (pool, freed) in room {
+            let free = pool.free_after(freed);
             if free > 0 {
                 pools.extend(pool.filtered(free, self.round / count, filter));
             }
@@ -146,11 +156,6 @@ impl SlotPools {
         Some(PoolIndex(at))
     }
 
-    /// Takes a slot again that was given back for a look at how much room there will be.
-    pub(crate) fn retake(&mut self, pool: PoolIndex) {
-        self.pool(pool).taken += 1;
-    }
-
     pub(crate) fn give_back(&mut self, pool: PoolIndex) {
         let pool = self.pool(pool);
         debug_assert!(pool.taken > 0, "a slot is given back once");
@@ -163,6 +168,11 @@ impl SlotPools {
 }
 
 impl SlotPool {
+    /// Returns the number of free slots, once some are given back as well.
+    fn free_after(&self, freed: usize) -> usize {
+        self.slots.saturating_sub(self.taken.saturating_sub(freed))
+    }
+
     /// The free slots, shared among the kinds that may be claimed now: those that are tried have some of their own.
     fn filtered(&self, mut free: usize, round: usize, filter: &mut ClaimFilter<'_>) -> Vec<Pool> {
         let FilteredPool { kinds, trials } = filter.apply(&self.kinds, free, round);
@@ -211,11 +221,34 @@ mod tests {
         let mut first = || {
             slots.next_round();
             let mut filter = ClaimFilter::new(&registry, &admit, true);
-            slots.request(node, &config, false, false, &mut filter).pools[0].queue.to_string()
+            slots.request([], node, &config, false, false, &mut filter).pools[0].queue.to_string()
         };
         let mut firsts = [first(), first(), first()];
         firsts.sort();
         assert_eq!(firsts, ["a", "b", "default"]);
+    }
+
+    #[test]
+    fn a_request_counts_slots_that_are_about_to_be_free() {
+        let registry = Registry::build(vec![Registration::of::<Nothing>()], &StateMap::default()).unwrap();
+        let queues = ["a", "default"].map(|queue| (QueueName::new(queue).unwrap(), Slots { tasks: 2, threads: 0 }));
+        let mut slots = SlotPools::new(&registry, &queues.into());
+        let nothing = Kind::new("nothing").unwrap();
+        let taken = [0, 1].map(|_| slots.take(&QueueName::new("a").unwrap(), &nothing).unwrap());
+        let internal = Kind::new(ratchet_core::batch::BATCH_KIND).unwrap();
+        let step = slots.take(&QueueName::new(INTERNAL_QUEUE).unwrap(), &internal).unwrap();
+        let admit = Guarded::new(Arc::new(crate::AlwaysAdmit));
+        let free = |freed: &[PoolIndex]| -> Vec<_> {
+            let mut filter = ClaimFilter::new(&registry, &admit, true);
+            let freed = freed.iter().copied();
+            let request = slots.request(freed, crate::new_node_id(), &Config::default(), false, true, &mut filter);
+            request.pools.iter().map(|pool| (pool.queue.to_string(), pool.free)).collect()
+        };
+        let room = |queue: &str, free| (queue.to_owned(), free);
+        assert_eq!(free(&[]), [room("default", 2), room(INTERNAL_QUEUE, INTERNAL_SLOTS - 1)]);
+        assert_eq!(free(&taken), [room("a", 2), room("default", 2), room(INTERNAL_QUEUE, INTERNAL_SLOTS - 1)]);
+        assert_eq!(free(&[step]), [room("default", 2), room(INTERNAL_QUEUE, INTERNAL_SLOTS)]);
+        assert_eq!(slots.taken(), 3, "asking changes nothing");
     }
 
     #[derive(serde::Serialize, serde::Deserialize)]
@@ -237,6 +270,7 @@ mod tests {
         let resilience = Guarded::new(breakers.clone());
         let mut filter = ClaimFilter::new(&registry, &resilience, tries);
         let request = SlotPools::new(&registry, &configured.into()).request(
+            [],
             crate::new_node_id(),
             &Config::default(),
             false,
@@ -299,7 +333,7 @@ mod tests {
             slots.next_round();
             for tries in [true, false] {
                 let mut filter = ClaimFilter::new(&registry, &resilience, tries);
-                let request = slots.request(crate::new_node_id(), &Config::default(), false, false, &mut filter);
+                let request = slots.request([], crate::new_node_id(), &Config::default(), false, false, &mut filter);
                 let room_for = |kind: &str| -> usize {
                     let asks = |pool: &&Pool| pool.kinds.iter().any(|one| one.as_str() == kind);
                     request.pools.iter().filter(asks).map(|pool| pool.free).sum()

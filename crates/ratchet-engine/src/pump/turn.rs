@@ -76,26 +76,19 @@ impl Pump {
         (request.limit > 0).then_some(request)
     }
 
-    /// Room counts the slots that the settlements of this turn will free. Beside it, when what is left out may be asked for
-    /// again.
-    fn claim_request(&mut self, settling: usize, internal: bool, tries: bool) -> (ClaimRequest, Option<Duration>) {
-        // Those that may have to be asked about once more keep their slots for now.
+    /// Returns the request for a claim beside the first `settling` settlements, and the wait until kinds that it leaves out may
+    /// be asked for again.
+    fn claim_request(&self, settling: usize, internal: bool, tries: bool) -> (ClaimRequest, Option<Duration>) {
+        let (settled, later) = self.unsettled.attempts().split_at(settling);
+        // An attempt that the store may have to be asked about once more keeps its slot for now.
         let frees = |ended: &&EndedAttempt| ended.held.is_none() && ended.own_commit.is_none();
-        let freed: Vec<_> =
-            self.unsettled.attempts()[..settling].iter().filter(frees).map(|ended| ended.pool).collect();
-        for pool in &freed {
-            self.slots.give_back(*pool);
-        }
+        let freed = settled.iter().filter(frees).map(|ended| ended.pool);
         let on_probation = self.running.values().any(|running| running.job.crash_count > 0)
-            || self.unsettled.attempts()[settling..].iter().any(|ended| ended.job.crash_count > 0);
+            || later.iter().any(|ended| ended.job.crash_count > 0);
         let mut filter = ClaimFilter::new(&self.runner.registry, &self.runner.resilience, tries);
         let node = self.standing.borrow().node;
-        let request = self.slots.request(node, &self.config, !on_probation, internal, &mut filter);
-        let again = filter.again();
-        for pool in freed {
-            self.slots.retake(pool);
-        }
-        (request, again)
+        let request = self.slots.request(freed, node, &self.config, !on_probation, internal, &mut filter);
+        (request, filter.again())
     }
 
     async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
