@@ -55,7 +55,7 @@ struct Inner {
     submitter: Arc<Submitter>,
     events: EventBus,
     bulk: Bus<BulkEvent>,
-    wake: Wake,
+    wake: Arc<Wake>,
     /// Tells other nodes, if there is a way to.
     announcer: Option<Arc<Announcer>>,
     /// Who this is in hints: made once, and an engine's first incarnation too.
@@ -100,7 +100,7 @@ impl Client {
         let submitter = Submitter::new(store.clone());
         let origin = new_node_id();
         let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin));
-        let (events, wake, node) = (EventBus::new(clock, meter), Wake::default(), OnceLock::new());
+        let (events, wake, node) = (EventBus::new(clock, meter), Arc::default(), OnceLock::new());
         let (schedules, bulk, trace_capture) = (Notice::default(), Bus::new(retention::CAPACITY), OnceLock::new());
         let inner = Inner {
             store,
@@ -387,7 +387,7 @@ impl Client {
         &self.inner.submitter
     }
 
-    pub(crate) fn wake(&self) -> &Wake {
+    pub(crate) fn wake(&self) -> &Arc<Wake> {
         &self.inner.wake
     }
 

@@ -30,6 +30,7 @@ use crate::observe::stats::{Counters, Loop};
 use crate::pump::polling::{Poll, PollingStrategy};
 use crate::pump::slots::{PoolIndex, SlotPools};
 use crate::pump::unsettled::{EndedAttempt, Unsettled};
+use crate::pump::wake::Wake;
 use crate::run::context::JobContext;
 use crate::run::executor::Held;
 use crate::run::{CancelHandle, CancelReason, Ended, Runner};
@@ -38,6 +39,7 @@ use crate::upkeep::heartbeat::Standing;
 pub(crate) struct Pump {
     pub(super) store: Arc<dyn Store>,
     pub(super) client: Client,
+    wake: Arc<Wake>,
     pub(super) runner: Arc<Runner>,
     pub(super) states: Arc<StateMap>,
     logs: Arc<LogQueue>,
@@ -180,6 +182,7 @@ impl Pump {
         };
         Self {
             store,
+            wake: client.wake().clone(),
             client,
             runner: Arc::new(runner),
             states,
@@ -242,12 +245,11 @@ impl Pump {
 
     async fn wait(&mut self, now: Instant) {
         let until = self.next_deadline(now);
-        let wake = self.client.clone();
         tokio::select! {
             message = self.messages.recv() => {
                 self.receive(message.expect("the pump holds a sender itself"));
             }
-            () = wake.wake().notified() => {}
+            () = self.wake.notified() => {}
             () = tokio::time::sleep_until(until.into()) => {}
             // A sender that is gone has nothing more to say; the other branches go on.
             Ok(()) = self.standing.changed() => {}
@@ -313,15 +315,14 @@ impl Pump {
     }
 
     fn heed_wakeups(&mut self) {
-        let wake = self.client.wake();
-        if wake.take_work() {
+        if self.wake.take_work() {
             guarded(&mut *self.strategy, |strategy| {
                 strategy.woken();
                 POLL_MAX
             });
             self.timers.poll = Instant::now();
         }
-        let (due_changed, revoked) = (wake.take_due_changed(), wake.take_revoked());
+        let (due_changed, revoked) = (self.wake.take_due_changed(), self.wake.take_revoked());
         if due_changed {
             self.ask_due_soon();
         }
@@ -329,7 +330,7 @@ impl Pump {
         if revoked {
             self.timers.reconcile = now;
         }
-        if self.timers.poll > now + EXPECTING_POLL && self.client.wake().still_expecting(|_| false) {
+        if self.timers.poll > now + EXPECTING_POLL && self.wake.still_expecting(|_| false) {
             self.timers.poll = now + EXPECTING_POLL;
         }
     }
@@ -493,7 +494,7 @@ impl Pump {
             self.ask_due_soon();
         }
         let running = &self.running;
-        if self.client.wake().still_expecting(|id| running.keys().any(|fence| fence.job_id == id)) {
+        if self.wake.still_expecting(|id| running.keys().any(|fence| fence.job_id == id)) {
             self.timers.poll = self.timers.poll.min(now + EXPECTING_POLL);
         }
     }
