@@ -5,6 +5,9 @@
 mod turn;
 mod unsettled;
 mod reconcile;
+mod timers;
+mod failures;
+mod claim_state;
 pub(crate) mod slots;
 mod claim_filter;
 pub(crate) mod polling;
@@ -15,7 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratchet_core::{Claim, Fence, JobRecord, NodeId, Store};
+use ratchet_core::{Claim, Fence, JobRecord, Store};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
@@ -27,8 +30,11 @@ use crate::node::config::Config;
 use crate::observe::events::JobEventKind;
 use crate::observe::job_metrics::BatchedMetrics;
 use crate::observe::stats::{Counters, Loop};
+use crate::pump::claim_state::ClaimState;
+use crate::pump::failures::Failures;
 use crate::pump::polling::{Poll, PollingStrategy};
 use crate::pump::slots::{PoolIndex, SlotPools};
+use crate::pump::timers::Timers;
 use crate::pump::unsettled::{EndedAttempt, Unsettled};
 use crate::pump::wake::Wake;
 use crate::run::context::JobContext;
@@ -59,8 +65,6 @@ pub(crate) struct Pump {
     pub(super) released: Vec<Fence>,
     /// Attempts that have ended for everybody but their handlers, which were given up and run on with their permits.
     pub(super) held: HashSet<Fence>,
-    /// Whether the last claim asked for jobs that try a service.
-    pub(super) tried: bool,
     /// Whether there was no turn since the last reconcile.
     reconciled: bool,
 
@@ -69,7 +73,10 @@ pub(crate) struct Pump {
     messages: mpsc::Receiver<Message>,
     sender: mpsc::Sender<Message>,
     begun: Instant,
-    pub(super) timers: Timers,
+    timers: Timers,
+    claim: ClaimState,
+    turn_failures: Failures,
+    reconcile_failures: Failures,
 }
 
 /// A job that runs here.
@@ -101,39 +108,7 @@ pub(super) enum Message {
     Freed(PoolIndex, Option<Fence>),
 }
 
-/// When the pump has to look at what.
-#[derive(Debug)]
-pub(super) struct Timers {
-    pub(super) poll: Instant,
-    /// When the next waiting job becomes due.
-    pub(super) due: Option<Instant>,
-    /// When to ask the store for that.
-    pub(super) ask_due: Option<Instant>,
-    pub(super) asked_due: Instant,
-    pub(super) reconcile: Instant,
-    pub(super) reconcile_failures: u32,
-    /// Settlements wait until then for others to join them, or for a broken database.
-    pub(super) settle: Instant,
-    /// Permits are kept until then for a broken database.
-    pub(super) release: Instant,
-    /// Claims wait until then for a broken database.
-    pub(super) claim_again: Instant,
-    /// Whether the last claim found work: then the next turn claims along.
-    pub(super) flowing: bool,
-    /// A claim's reply was lost: the store may think that we run jobs of which we know nothing.
-    pub(super) claim_uncertain: bool,
-    /// The incarnation whose claim was refused; a new one has to come first.
-    pub(super) refused: Option<NodeId>,
-    pub(super) failures: u32,
-    /// When to look next for the steps that Ratchet itself runs.
-    pub(super) internal: Instant,
-    /// When a service that admitted nothing may admit jobs again.
-    pub(super) readmit: Option<Instant>,
-}
-
-/// The store is asked for the next due time at most this often.
-const ASK_DUE_EVERY: Duration = Duration::from_millis(50);
-/// Nobody is waited for longer than this while the pump looks out for a caller's commit.
+/// Maximum poll interval while a `submit_in` transaction may still be uncommitted.
 const EXPECTING_POLL: Duration = Duration::from_millis(250);
 /// A stopping node tries for so long to write what is left, and waits for so long for threads that hold permits.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
@@ -163,23 +138,7 @@ impl Pump {
         let (sender, messages) = mpsc::channel(slots.total() * 2 + 16);
         counters.last_success.begin(Loop::Turn, client.now());
         let now = Instant::now();
-        let timers = Timers {
-            poll: now,
-            due: None,
-            ask_due: None,
-            asked_due: now,
-            reconcile: now + config.reconcile,
-            reconcile_failures: 0,
-            settle: now,
-            release: now,
-            claim_again: now,
-            flowing: false,
-            claim_uncertain: false,
-            refused: None,
-            failures: 0,
-            internal: now,
-            readmit: None,
-        };
+        let reconcile = now + config.reconcile;
         Self {
             store,
             wake: client.wake().clone(),
@@ -198,13 +157,15 @@ impl Pump {
             unsettled: Unsettled::default(),
             released: Vec::new(),
             held: HashSet::new(),
-            tried: false,
             reconciled: false,
             attempts: TaskTracker::new(),
             messages,
             sender,
             begun: now,
-            timers,
+            timers: Timers::new(now, reconcile),
+            claim: ClaimState::default(),
+            turn_failures: Failures::default(),
+            reconcile_failures: Failures::default(),
         }
     }
 
@@ -288,13 +249,13 @@ impl Pump {
     /// Whether settlements should be written now: there are some, and nobody is about to join them.
     fn may_settle(&self, now: Instant) -> bool {
         let gathered = self.running.is_empty() || self.unsettled.len() >= self.config.claim_max;
-        !self.unsettled.is_empty() && (now >= self.timers.settle || (gathered && self.timers.failures == 0))
+        !self.unsettled.is_empty() && (now >= self.timers.settle || (gathered && self.turn_failures.is_none()))
     }
 
     /// Whether the node may claim at all.
     fn claims_allowed(&self) -> bool {
         let standing = self.standing.borrow();
-        self.drain.borrow().is_none() && !standing.fenced && self.timers.refused != Some(standing.node)
+        self.drain.borrow().is_none() && !standing.fenced && self.claim.refused != Some(standing.node)
     }
 
     /// Whether it is time to look for work, and there is room for it.
@@ -310,7 +271,7 @@ impl Pump {
     /// Whether a turn should claim, if it finds or makes room: it is time, or work has been flowing.
     pub(super) fn is_time_to_claim(&self, now: Instant) -> bool {
         let due = self.timers.due.into_iter().chain(self.timers.readmit).any(|due| due <= now);
-        let wanted = self.timers.poll <= now || due || (self.timers.flowing && !self.unsettled.is_empty());
+        let wanted = self.timers.poll <= now || due || (self.claim.flowing && !self.unsettled.is_empty());
         wanted && self.timers.claim_again <= now && self.claims_allowed()
     }
 
@@ -324,7 +285,7 @@ impl Pump {
         }
         let (due_changed, revoked) = (self.wake.take_due_changed(), self.wake.take_revoked());
         if due_changed {
-            self.ask_due_soon();
+            self.timers.ask_due_soon();
         }
         let now = Instant::now();
         if revoked {
@@ -386,7 +347,7 @@ impl Pump {
         let standing = self.standing.borrow().clone();
         if standing.right.is_cancelled() || standing.node != fence.node {
             // Fenced while the claim was under way: the reconcile hands it back, without a run that would be cut off.
-            self.timers.claim_uncertain = true;
+            self.claim.uncertain = true;
             return false;
         }
         let Some(pool) = self.slots.take(&job.spec.queue, &job.spec.kind) else {
@@ -447,7 +408,7 @@ impl Pump {
                     Some(mut settlement) => {
                         // What the handler still does needs its permit.
                         settlement.ends_permit = permit.is_some() && held.is_none();
-                        if self.unsettled.is_empty() && self.timers.failures == 0 {
+                        if self.unsettled.is_empty() && self.turn_failures.is_none() {
                             self.timers.settle = Instant::now() + self.config.gather;
                         }
                         let attempt = EndedAttempt::new(running.job, running.pool, defer, own_commit, held);
@@ -473,11 +434,6 @@ impl Pump {
         }
     }
 
-    pub(super) fn ask_due_soon(&mut self) {
-        let at = self.timers.asked_due + ASK_DUE_EVERY;
-        self.timers.ask_due = Some(self.timers.ask_due.map_or(at, |already| already.min(at)));
-    }
-
     /// Plans the next poll from what the last one found.
     pub(super) fn plan_poll(&mut self, asked: usize, claimed: usize) {
         let now = Instant::now();
@@ -485,13 +441,13 @@ impl Pump {
         let poll = Poll { at: self.begun.elapsed(), asked, claimed, utilization };
         let delay = guarded(&mut *self.strategy, |strategy| strategy.after_poll(poll)).min(POLL_MAX);
         self.counters.last_success.waits(Loop::Turn, delay);
-        self.timers.flowing = claimed > 0;
+        self.claim.flowing = claimed > 0;
         self.timers.due = None;
         // A full claim with room left asks again at once.
         let full = claimed > 0 && claimed >= asked;
         self.timers.poll = if full { now } else { now + delay };
         if !full {
-            self.ask_due_soon();
+            self.timers.ask_due_soon();
         }
         let running = &self.running;
         if self.wake.still_expecting(|id| running.keys().any(|fence| fence.job_id == id)) {
@@ -518,7 +474,7 @@ impl Drop for Pump {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use ratchet_core::{JobId, MemoryStore};
+    use ratchet_core::{JobId, MemoryStore, NodeId};
     use tokio_util::sync::CancellationToken;
 
     use super::*;

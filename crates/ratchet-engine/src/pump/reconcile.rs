@@ -9,7 +9,6 @@ use ratchet_core::{Change, Fence, NodeId, Settled, Settlement, StoreError};
 use tracing::Instrument as _;
 
 use crate::pump::Pump;
-use crate::pump::turn::pause_after;
 use crate::run::CancelReason;
 
 /// An idle node reconciles this many times less often.
@@ -18,27 +17,24 @@ const IDLE_FACTOR: u32 = 10;
 impl Pump {
     /// Compares, and plans the next time: from the end of this one on, so that a slow database has time for other things.
     pub(super) async fn reconcile(&mut self) {
-        let failures = match self.compare().await {
-            Ok(()) => 0,
+        let pause = match self.compare().await {
+            Ok(()) => {
+                self.reconcile_failures.clear();
+                // A node without work compares too, though less often: a claim may have been committed after its deadline.
+                let idle = self.running.is_empty() && !self.claim.uncertain;
+                self.config.reconcile * if idle { IDLE_FACTOR } else { 1 }
+            }
             Err(error) => {
-                let failures = self.timers.reconcile_failures.saturating_add(1);
-                if failures.is_power_of_two() {
+                let pause = self.reconcile_failures.count();
+                if let Some(failures) = self.reconcile_failures.to_log() {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         failures,
                         "comparing what runs here with the store failed; trying again"
                     );
                 }
-                failures
+                self.config.reconcile.max(pause)
             }
-        };
-        self.timers.reconcile_failures = failures;
-        // A node without work looks too, though less often: a claim may have been committed after its deadline.
-        let idle = self.running.is_empty() && !self.timers.claim_uncertain;
-        let pause = match failures {
-            0 if idle => self.config.reconcile * IDLE_FACTOR,
-            0 => self.config.reconcile,
-            _ => self.config.reconcile.max(pause_after(failures - 1)),
         };
         self.timers.reconcile = Instant::now() + pause;
     }
@@ -75,7 +71,7 @@ impl Pump {
         let known = |fence: &Fence| self.running.contains_key(fence) || self.unsettled.contains(fence);
         let lost: Vec<Fence> = stored.into_iter().filter(|fence| !known(fence)).collect();
         // Read only if a claim may have been lost, or nothing else is to be done.
-        let may_be_lost = self.timers.claim_uncertain || self.running.is_empty();
+        let may_be_lost = self.claim.uncertain || self.running.is_empty();
         self.hand_back(&lost).await?;
         if may_be_lost { self.end_lost_permits(node).await } else { Ok(()) }
     }
@@ -105,14 +101,14 @@ impl Pump {
             })
             .collect();
         if settlements.is_empty() {
-            self.timers.claim_uncertain = false;
+            self.claim.uncertain = false;
             return Ok(());
         }
         let turn = self.store.settle_and_claim(&settlements, None).await?;
         let handed_back = turn.settled.iter().filter(|settled| **settled == Settled::Applied).count();
         tracing::warn!(jobs = handed_back, "the reply to a claim was lost; its jobs were handed back");
         self.counters.lost_claims.add(handed_back);
-        self.timers.claim_uncertain = false;
+        self.claim.uncertain = false;
         self.timers.poll = Instant::now();
         Ok(())
     }

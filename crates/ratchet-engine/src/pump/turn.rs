@@ -11,6 +11,7 @@ use tracing::Instrument;
 use crate::observe::metrics::names;
 use crate::observe::stats::Loop;
 use crate::pump::claim_filter::ClaimFilter;
+use crate::pump::failures::{PAUSE_MAX, PAUSE_MIN};
 use crate::pump::unsettled::EndedAttempt;
 use crate::pump::{Pump, permit_of};
 
@@ -20,16 +21,8 @@ const SETTLE_TOGETHER: usize = 500;
 const LOOK_INSIDE_EVERY: Duration = Duration::from_secs(1);
 /// How often a node looks whether anything may run, while nothing may.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How often the smallest form of a settlement may be refused before it is given up; that takes half a minute.
 const REFUSALS_MAX: u32 = 12;
-
-/// How long to leave a database alone that failed, after so many failures before.
-pub(super) fn pause_after(failures: u32) -> Duration {
-    let base = PAUSE_MIN.saturating_mul(1 << failures.min(10)).min(PAUSE_MAX);
-    base.mul_f64(0.75 + fastrand::f64() / 2.0)
-}
 
 impl Pump {
     /// One transaction: settles what has ended, then claims for the room there is.
@@ -52,7 +45,7 @@ impl Pump {
         self.counters.meter.time(names::TURN, &[("outcome", outcome)], now.elapsed());
         match turn {
             Ok(turn) => {
-                self.timers.failures = 0;
+                self.turn_failures.clear();
                 self.counters.last_success.mark(Loop::Turn, self.client.now());
                 self.finish(turn, count, request.as_ref());
             }
@@ -62,11 +55,11 @@ impl Pump {
 
     /// What to ask for now; `None` if there is no room, or nothing that may run.
     fn next_claim(&mut self, now: Instant, settling: usize, internal: bool) -> Option<ClaimRequest> {
-        self.tried = !self.tried;
-        if self.tried {
+        self.claim.tried = !self.claim.tried;
+        if self.claim.tried {
             self.slots.next_round();
         }
-        let (request, again) = self.claim_request(settling, internal, self.tried);
+        let (request, again) = self.claim_request(settling, internal, self.claim.tried);
         self.timers.readmit = again.map(|wait| now + wait);
         if request.limit == 0 && self.slots.free() > 0 {
             // Nothing that is registered here may run: there is no reason to look before something may.
@@ -150,7 +143,7 @@ impl Pump {
             self.client.announce(Priority::default());
         }
         // Rescheduled jobs have a time that nobody has looked at.
-        self.ask_due_soon();
+        self.timers.ask_due_soon();
         if let Some(request) = request {
             let claimed = turn.claimed.len();
             let started = turn.claimed.into_iter().map(|claim| usize::from(self.dispatch(claim))).sum();
@@ -167,11 +160,11 @@ impl Pump {
     async fn turn_failed(&mut self, error: StoreError, count: usize, request: Option<&ClaimRequest>) {
         self.counters.turn_errors.add(1);
         if let Some(request) = request {
-            self.timers.claim_uncertain |= *error.kind() == ErrorKind::Unavailable;
+            self.claim.uncertain |= *error.kind() == ErrorKind::Unavailable;
             if *error.kind() == ErrorKind::Conflict {
                 // Declared dead, and the heartbeat will notice; settlements go on without a claim.
                 tracing::warn!(node = %request.node, "this node may not claim: it is not registered or was declared dead");
-                self.timers.refused = Some(request.node);
+                self.claim.refused = Some(request.node);
                 return;
             }
         }
@@ -191,9 +184,8 @@ impl Pump {
 
     /// Waits before the next try, longer each time.
     fn pause(&mut self, error: &StoreError) {
-        let pause = pause_after(self.timers.failures);
-        self.timers.failures = self.timers.failures.saturating_add(1);
-        if self.timers.failures.is_power_of_two() {
+        let pause = self.turn_failures.count();
+        if self.turn_failures.to_log().is_some() {
             let waiting = self.unsettled.len();
             tracing::warn!(
                 error = error as &dyn std::error::Error,
@@ -271,7 +263,7 @@ impl Pump {
             job.id = %ended.job.id, job.kind = %ended.job.spec.kind, error = error as &dyn std::error::Error,
             "the result of a job cannot be written in any form; the job will run again"
         );
-        self.timers.claim_uncertain = true;
+        self.claim.uncertain = true;
         self.free_slot(ended.pool, ended.held, permit);
     }
 
