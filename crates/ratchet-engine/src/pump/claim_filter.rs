@@ -14,7 +14,7 @@ use crate::protect::resilience::Guarded;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Narrows what one claim asks for.
-pub(crate) struct ClaimFilter<'a> {
+pub(super) struct ClaimFilter<'a> {
     registry: &'a Registry,
     resilience: &'a Guarded,
     /// Whether this claim asks for trials: every other one does, because slots that are kept for trials are lost to others
@@ -27,11 +27,11 @@ pub(crate) struct ClaimFilter<'a> {
 }
 
 /// What is left of the kinds of a pool.
-pub(crate) struct FilteredPool {
+pub(super) struct FilteredPool {
     /// Those that may take all free slots.
-    pub(crate) kinds: Arc<[Kind]>,
+    pub(super) kinds: Arc<[Kind]>,
     /// Those that try a service, which may together take so many.
-    pub(crate) trials: Vec<(Arc<[Kind]>, usize)>,
+    pub(super) trials: Vec<(Arc<[Kind]>, usize)>,
 }
 
 /// The kinds of a pool that call one service, and how many of its jobs may try it.
@@ -42,17 +42,17 @@ struct Trial {
 }
 
 impl<'a> ClaimFilter<'a> {
-    pub(crate) fn new(registry: &'a Registry, resilience: &'a Guarded, tries: bool) -> Self {
+    pub(super) fn new(registry: &'a Registry, resilience: &'a Guarded, tries: bool) -> Self {
         Self { registry, resilience, tries, asked: HashMap::new(), again: None }
     }
 
     /// When to look again, because something was left out.
-    pub(crate) fn again(&self) -> Option<Duration> {
+    pub(super) fn again(&self) -> Option<Duration> {
         self.again
     }
 
     /// `round` is another one each time, so that where slots are few no service takes them from another for ever.
-    pub(crate) fn apply(&mut self, kinds: &Arc<[Kind]>, free: usize, round: usize) -> FilteredPool {
+    pub(super) fn apply(&mut self, kinds: &Arc<[Kind]>, free: usize, round: usize) -> FilteredPool {
         let mut left = Vec::new();
         let mut trials: Vec<Trial> = Vec::new();
         for kind in kinds.iter() {

@@ -4,14 +4,14 @@
 
 mod turn;
 mod unsettled;
-mod reconcile;
-mod timers;
-mod failures;
 mod claim_state;
 pub(crate) mod slots;
 mod claim_filter;
+mod reconcile;
 pub(crate) mod polling;
 pub(crate) mod wake;
+mod timers;
+mod failures;
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -42,29 +42,30 @@ use crate::run::executor::Held;
 use crate::run::{CancelHandle, CancelReason, Ended, Runner};
 use crate::upkeep::heartbeat::Standing;
 
+/// The pump of a node, which [`run`](Pump::run) consumes. Its fields are open to the files of this folder alone.
 pub(crate) struct Pump {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) client: Client,
+    store: Arc<dyn Store>,
+    client: Client,
     wake: Arc<Wake>,
-    pub(super) runner: Arc<Runner>,
-    pub(super) states: Arc<StateMap>,
+    runner: Arc<Runner>,
+    states: Arc<StateMap>,
     logs: Arc<LogQueue>,
-    pub(super) config: Config,
-    pub(super) counters: Arc<Counters>,
+    config: Config,
+    counters: Arc<Counters>,
     /// Metrics of jobs that this turn began or ended.
-    pub(super) metrics: BatchedMetrics,
-    pub(super) slots: SlotPools,
-    pub(super) strategy: Box<dyn PollingStrategy>,
-    pub(super) standing: watch::Receiver<Standing>,
+    metrics: BatchedMetrics,
+    slots: SlotPools,
+    strategy: Box<dyn PollingStrategy>,
+    standing: watch::Receiver<Standing>,
     /// When a stopping node gives up on what still runs; `None` while it is not stopping.
-    pub(super) drain: watch::Receiver<Option<Instant>>,
+    drain: watch::Receiver<Option<Instant>>,
 
-    pub(super) running: HashMap<Fence, RunningAttempt>,
+    running: HashMap<Fence, RunningAttempt>,
     unsettled: Unsettled,
     /// Attempts that have ended without a settlement that ends their permits.
-    pub(super) released: Vec<Fence>,
+    released: Vec<Fence>,
     /// Attempts that have ended for everybody but their handlers, which were given up and run on with their permits.
-    pub(super) held: HashSet<Fence>,
+    held: HashSet<Fence>,
     /// Whether there was no turn since the last reconcile.
     reconciled: bool,
 
@@ -80,16 +81,16 @@ pub(crate) struct Pump {
 }
 
 /// A job that runs here.
-pub(super) struct RunningAttempt {
-    pub(super) job: Arc<JobRecord>,
-    pub(super) ctx: JobContext,
-    pub(super) cancel: Arc<CancelHandle>,
-    pub(super) pool: PoolIndex,
+struct RunningAttempt {
+    job: Arc<JobRecord>,
+    ctx: JobContext,
+    cancel: Arc<CancelHandle>,
+    pool: PoolIndex,
     task: AbortHandle,
 }
 
 /// The permit that an attempt took, by its fence; `None` if the job needs none.
-pub(super) fn permit_of(job: &JobRecord, fence: Fence) -> Option<Fence> {
+fn permit_of(job: &JobRecord, fence: Fence) -> Option<Fence> {
     job.spec.resource.is_some().then_some(fence)
 }
 
@@ -102,7 +103,7 @@ pub(crate) enum ShutdownLeftovers {
     HeldPermits,
 }
 
-pub(super) enum Message {
+enum Message {
     Ended(Fence, Box<Ended>),
     /// What a handler held that was given up is free at last, and its permit ends.
     Freed(PoolIndex, Option<Fence>),
@@ -264,12 +265,12 @@ impl Pump {
     }
 
     /// Whether the next claim should look for the steps that Ratchet itself runs.
-    pub(super) fn looks_inside(&self, now: Instant) -> bool {
+    fn looks_inside(&self, now: Instant) -> bool {
         self.timers.internal <= now && self.slots.has_internal_room()
     }
 
     /// Whether a turn should claim, if it finds or makes room: it is time, or work has been flowing.
-    pub(super) fn is_time_to_claim(&self, now: Instant) -> bool {
+    fn is_time_to_claim(&self, now: Instant) -> bool {
         let due = self.timers.due.into_iter().chain(self.timers.readmit).any(|due| due <= now);
         let wanted = self.timers.poll <= now || due || (self.claim.flowing && !self.unsettled.is_empty());
         wanted && self.timers.claim_again <= now && self.claims_allowed()
@@ -342,7 +343,7 @@ impl Pump {
     }
 
     /// Starts a claimed job, if it may and can run here.
-    pub(super) fn dispatch(&mut self, claim: Claim) -> bool {
+    fn dispatch(&mut self, claim: Claim) -> bool {
         let (fence, job) = (claim.fence, &claim.job);
         let standing = self.standing.borrow().clone();
         if standing.right.is_cancelled() || standing.node != fence.node {
@@ -420,7 +421,7 @@ impl Pump {
     }
 
     /// Gives a slot back, when what holds it is free; then its permit ends too.
-    pub(super) fn free_slot(&mut self, pool: PoolIndex, held: Option<Held>, permit: Option<Fence>) {
+    fn free_slot(&mut self, pool: PoolIndex, held: Option<Held>, permit: Option<Fence>) {
         match held {
             None => self.slots.give_back(pool),
             Some(held) => {
@@ -435,7 +436,7 @@ impl Pump {
     }
 
     /// Plans the next poll from what the last one found.
-    pub(super) fn plan_poll(&mut self, asked: usize, claimed: usize) {
+    fn plan_poll(&mut self, asked: usize, claimed: usize) {
         let now = Instant::now();
         let utilization = self.slots.utilization();
         let poll = Poll { at: self.begun.elapsed(), asked, claimed, utilization };
@@ -473,7 +474,7 @@ impl Drop for Pump {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use ratchet_core::{JobId, MemoryStore, NodeId};
     use tokio_util::sync::CancellationToken;
 
@@ -485,7 +486,7 @@ pub(crate) mod tests {
     use crate::pump::polling::AdaptivePolling;
 
     /// A pump without handlers that has been draining for long.
-    pub(crate) fn overdue(store: MemoryStore, node: NodeId) -> Pump {
+    pub(super) fn overdue(store: MemoryStore, node: NodeId) -> Pump {
         let counters = Arc::new(Counters::new(Meter::default()));
         let standing = Standing { node, alive_since: Instant::now(), fenced: false, right: CancellationToken::new() };
         let long_ago = Instant::now().checked_sub(Duration::from_mins(1)).expect("the machine is older");

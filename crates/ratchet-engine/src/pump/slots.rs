@@ -12,7 +12,7 @@ use crate::pump::claim_filter::{ClaimFilter, FilteredPool};
 
 /// Which pool a running job takes its slot from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PoolIndex(usize);
+pub(super) struct PoolIndex(usize);
 
 /// The slots of a node. Only the pump touches them.
 #[derive(Debug)]
@@ -73,12 +73,12 @@ impl SlotPools {
         self.pools.iter().map(|pool| &pool.queue)
     }
 
-    pub(crate) fn free(&self) -> usize {
+    pub(super) fn free(&self) -> usize {
         self.pools.iter().map(|pool| pool.free_after(0)).sum()
     }
 
     /// Whether there is room for the steps that Ratchet itself runs.
-    pub(crate) fn has_internal_room(&self) -> bool {
+    pub(super) fn has_internal_room(&self) -> bool {
         self.internal.taken < self.internal.slots
     }
 
@@ -87,7 +87,7 @@ impl SlotPools {
     }
 
     /// Slots that hold a job: one that runs, or one whose end is not written yet.
-    pub(crate) fn taken(&self) -> usize {
+    pub(super) fn taken(&self) -> usize {
         self.pools.iter().chain([&self.internal]).map(|pool| pool.taken).sum()
     }
 
@@ -97,25 +97,25 @@ impl SlotPools {
     }
 
     /// Slots that hold a job, of each pool in the order of [`info`](Self::info).
-    pub(crate) fn taken_by_pool(&self) -> impl Iterator<Item = usize> + Clone {
+    pub(super) fn taken_by_pool(&self) -> impl Iterator<Item = usize> + Clone {
         self.pools.iter().map(|pool| pool.taken)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a share of some thousands")]
-    pub(crate) fn utilization(&self) -> f64 {
+    pub(super) fn utilization(&self) -> f64 {
         let total = self.total().max(1);
         (total - self.free()) as f64 / total as f64
     }
 
     /// Lets others be served first. A round has to hold a claim that tries services, or some pools never would.
-    pub(crate) fn next_round(&mut self) {
+    pub(super) fn next_round(&mut self) {
         self.round = self.round.wrapping_add(1);
     }
 
     /// Returns the room to claim for, once the slots in `freed` are given back as well.
     ///
     /// The steps that Ratchet itself runs are asked for only if `internal` is set, because every kind more costs every claim.
-    pub(crate) fn request(
+    pub(super) fn request(
         &self,
         freed: impl IntoIterator<Item = PoolIndex>,
         node: NodeId,
@@ -146,7 +146,7 @@ impl SlotPools {
     }
 
     /// Takes a slot for a claimed job; `None` if it belongs to no pool, which a store never hands out.
-    pub(crate) fn take(&mut self, queue: &QueueName, kind: &Kind) -> Option<PoolIndex> {
+    pub(super) fn take(&mut self, queue: &QueueName, kind: &Kind) -> Option<PoolIndex> {
         if self.internal.queue == *queue && self.internal.kinds.contains(kind) {
             self.internal.taken += 1;
             return Some(INTERNAL);
@@ -156,7 +156,7 @@ impl SlotPools {
         Some(PoolIndex(at))
     }
 
-    pub(crate) fn give_back(&mut self, pool: PoolIndex) {
+    pub(super) fn give_back(&mut self, pool: PoolIndex) {
         let pool = self.pool(pool);
         debug_assert!(pool.taken > 0, "a slot is given back once");
         pool.taken = pool.taken.saturating_sub(1);

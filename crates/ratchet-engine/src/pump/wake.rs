@@ -51,14 +51,14 @@ impl Wake {
     }
 
     /// Forgets a job that has been seen, and those whose time is up; says whether any is still awaited.
-    pub(crate) fn still_expecting(&self, seen: impl Fn(JobId) -> bool) -> bool {
+    pub(super) fn still_expecting(&self, seen: impl Fn(JobId) -> bool) -> bool {
         let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         expected.retain(|(job, until)| *until > now && !seen(*job));
         !expected.is_empty()
     }
 
-    pub(crate) fn take_work(&self) -> bool {
+    pub(super) fn take_work(&self) -> bool {
         self.work.swap(false, Ordering::AcqRel)
     }
 
@@ -68,15 +68,15 @@ impl Wake {
         self.notify.notify_one();
     }
 
-    pub(crate) fn take_revoked(&self) -> bool {
+    pub(super) fn take_revoked(&self) -> bool {
         self.revoked.swap(false, Ordering::AcqRel)
     }
 
-    pub(crate) fn take_due_changed(&self) -> bool {
+    pub(super) fn take_due_changed(&self) -> bool {
         self.due.swap(false, Ordering::AcqRel)
     }
 
-    pub(crate) async fn notified(&self) {
+    pub(super) async fn notified(&self) {
         self.notify.notified().await;
     }
 }
