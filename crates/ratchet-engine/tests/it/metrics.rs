@@ -16,7 +16,7 @@ use crate::support::{Ahead, Play, Stage, event, eventually, memory, quick};
 
 /// Keeps what it is told.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<BTreeMap<String, u64>>>, Arc<Mutex<BTreeMap<String, f64>>>);
+pub(crate) struct Kept(Arc<Mutex<BTreeMap<String, u64>>>, Arc<Mutex<BTreeMap<String, f64>>>);
 
 impl Kept {
     /// What was last told of something that stands at a value.
@@ -24,7 +24,7 @@ impl Kept {
         self.1.lock().unwrap().get(name).copied()
     }
 
-    fn get(&self, name: &str) -> u64 {
+    pub(crate) fn get(&self, name: &str) -> u64 {
         self.0.lock().unwrap().get(name).copied().unwrap_or(0)
     }
 
