@@ -44,6 +44,7 @@ extensions! {
     GATE "gate" "the attempt has panicked"
     JOB_LOG_SINK "job_log_sink" "the lines are refused"
     JOB_POLICY "job_policy" "the job is refused"
+    LIFECYCLE_HOOK "lifecycle_hook" "the hook has failed"
     METRICS_COLLECTOR "metrics_collector" "the collector is not called again"
     PAYLOAD_CODEC "payload_codec" "the text is neither written nor read"
     POLLING_STRATEGY "polling_strategy" "the next poll follows after two seconds"

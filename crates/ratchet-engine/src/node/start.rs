@@ -145,7 +145,7 @@ impl RatchetBuilder {
         let info = node_info(&runner.registry, &config, &schedules)?;
         let registration = NodeRegistration { id: client.origin(), name, info };
 
-        let hooks = Hooks(hooks);
+        let hooks = Hooks { hooks, meter: meter.clone() };
         hooks.before_start().await?;
         let begun = async {
             let (client, resilience, called) = (client.clone(), resilience.clone(), services.services().clone());

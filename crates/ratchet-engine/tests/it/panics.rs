@@ -12,8 +12,8 @@ use ratchet_core::{ClusterCoordinator, Hint, JobRecord, JobSpec, JobState, LogLi
 use ratchet_engine::metrics::names;
 use ratchet_engine::{
     Action, Attempt, Authorizer, BoxError, ErrorSanitizer, ExecutorProvider, Failure, JobLogSink, JobPolicy,
-    LogSinkError, Part, PayloadCodec, PolicyRefusal, Poll, PollingStrategy, ResilienceStrategy, RetryPolicy,
-    RetryVerdict, Scope, Target, TraceCapture,
+    LifecycleHook, LogSinkError, Part, PayloadCodec, PolicyRefusal, Poll, PollingStrategy, ResilienceStrategy,
+    RetryPolicy, RetryVerdict, Scope, Target, TraceCapture,
 };
 
 use crate::job_logs::Scribe;
@@ -101,6 +101,16 @@ impl JobLogSink for Wrong {
 }
 
 #[async_trait]
+impl LifecycleHook for Wrong {
+    async fn after_start(&self) -> Result<(), BoxError> {
+        panic!("a hook gone wrong")
+    }
+    async fn before_stop(&self) -> Result<(), BoxError> {
+        panic!("a hook gone wrong")
+    }
+}
+
+#[async_trait]
 impl ClusterCoordinator for Wrong {
     fn notify(&self, _: &Hint) {}
     fn listen(&self, _: NodeId, _: Listener) -> ListenGuard {
@@ -128,7 +138,7 @@ async fn a_node_goes_on_whatever_panics_and_counts_it() {
     let (stage, kept) = (Stage::default(), Kept::default());
     let node = quick(&stage).job::<Scribe>().store(memory()).metrics_collector(kept.clone());
     let node = node.retry_policy(Wrong).error_sanitizer(Wrong).polling_strategy(Wrong).resilience_strategy(Wrong);
-    let node = node.trace_capture(Wrong).job_log_sink(Wrong).coordinator(Arc::new(Wrong));
+    let node = node.trace_capture(Wrong).job_log_sink(Wrong).lifecycle_hook(Wrong).coordinator(Arc::new(Wrong));
     let node = node.executor_provider(WrongOnce::default()).on_event(|_| panic!("a listener gone wrong"));
     let node = node.start().await.unwrap();
     let deferred = node.enqueue(Play::Return("later".into())).submit().await.unwrap();
@@ -144,6 +154,7 @@ async fn a_node_goes_on_whatever_panics_and_counts_it() {
         "event_listener",
         "executor_provider",
         "job_log_sink",
+        "lifecycle_hook",
         "polling_strategy",
         "resilience_strategy",
         "retry_policy",
@@ -152,8 +163,11 @@ async fn a_node_goes_on_whatever_panics_and_counts_it() {
     let counted = async || node.stats().panics.keys().copied().eq(expected);
     eventually("every panic but the handler's", counted).await;
     assert_eq!(deferred.record().await.unwrap().attempts, 0);
+    let probe = node.probe();
+    assert_eq!(node.stats().panics["lifecycle_hook"], 1, "after_start");
     node.shutdown().await;
     let metric = |what: &str| kept.get(&format!("{}{{what={what}}}", names::PANICS));
+    assert!(!probe.health().live && metric("lifecycle_hook") == 2, "before_stop");
     assert_eq!((metric("executor_provider"), metric("error_sanitizer"), metric("handler")), (1, 2, 0));
 }
 
