@@ -166,8 +166,8 @@ mod tests {
         let formatted = call(&meter, GATE, || panic!("reason {number}")).map(|()| "?");
         assert_eq!(formatted.unwrap_err().text(), "reason 1");
         assert_eq!(meter.panics().read(), BTreeMap::from([("code", 2), ("gate", 1)]));
-        let told = |name: &str| format!("ratchet.panics [(\"what\", {name:?})] 1");
-        assert_eq!(*calls.calls.lock().unwrap(), [told("code"), told("code"), told("gate")]);
+        let counted = |name: &str| format!("ratchet.panics [(\"what\", {name:?})] 1");
+        assert_eq!(*calls.calls.lock().unwrap(), [counted("code"), counted("code"), counted("gate")]);
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ mod core_purity;
 mod dependencies;
 mod docs;
 mod files;
+mod guards;
 mod language;
 mod literals;
 mod rust_source;
@@ -39,6 +40,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("the core reads no clock, spawns nothing, opens nothing", core_purity::check),
     ("states are named in state.rs alone", literals::state_names),
     ("only stores hold SQL", literals::sql),
+    ("panics are caught by the guards alone", guards::check),
     ("a file has one idea", files::sizes),
     ("a file is named for what it holds", files::names),
     ("rooms have few files", files::rooms),

@@ -68,7 +68,7 @@ impl Hooks {
     pub(crate) async fn before_start(&self) -> Result<(), StartError> {
         for (at, hook) in self.hooks.iter().enumerate() {
             if let Err(error) = self.call(async { hook.before_start().await }).await {
-                // Paired: those that were called are told that it is over.
+                // Paired: every hook that was called has its after_stop.
                 for begun in self.hooks[..=at].iter().rev() {
                     logged("after_stop", self.call(async { begun.after_stop().await }).await);
                 }

@@ -13,7 +13,7 @@ pub type Labels<'a> = &'a [(&'static str, &'a str)];
 ///
 /// The default hands them to the [`metrics`] facade, where they go wherever the application has installed a recorder for;
 /// without one they cost next to nothing. It is called often, from the middle of things: it must be quick and must not
-/// block. One that panics is told once and called no more.
+/// block. One that panics is not called again.
 pub trait MetricsCollector: Send + Sync + 'static {
     /// Something happened so many times.
     fn count(&self, name: &'static str, labels: Labels<'_>, times: u64);
