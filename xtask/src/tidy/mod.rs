@@ -50,6 +50,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("the state machine's page is fresh", docs::state_machine),
     ("docs/sql and the schema scripts show the SQL as it is", sql::check),
     ("every option of the builder is in the guide", docs::options),
+    ("every metric is in the guide", docs::metrics),
     ("links and paths in the docs lead somewhere", docs::paths),
     ("the README's first snippet is short", docs::readme_snippet),
     ("the project stands on its own", docs::stands_alone),
