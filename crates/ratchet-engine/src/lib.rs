@@ -17,11 +17,15 @@ mod batch;
 mod schedule;
 
 // The node around them.
+mod guard;
 mod node;
 mod upkeep;
 mod retention;
 mod protect;
 mod announcer;
+
+#[cfg(test)]
+mod log_lines;
 
 pub use batch::{BatchBuilder, BatchHandle, FeedCause, FeedError, OpenBatch, ProgressStream};
 pub use client::Client;

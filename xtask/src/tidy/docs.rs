@@ -1,5 +1,6 @@
 //! Pages that are generated or can be checked.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -16,6 +17,8 @@ use crate::workspace::Workspace;
 const STATE_MACHINE: &str = "docs/state-machine.md";
 const OPTIONS: &str = "docs/guide/operations.md";
 const BUILDER: &str = "crates/ratchet-engine/src/node/builder.rs";
+const METRICS: &str = "crates/ratchet-engine/src/observe/metrics.rs";
+const COUNTERS: &str = "crates/ratchet-engine/src/observe/stats.rs";
 const SNIPPET_LINES_MAX: usize = 30;
 
 /// Writes the generated pages.
@@ -40,6 +43,46 @@ pub(super) fn options(project: &Project<'_>) -> Vec<Finding> {
     let told = |name: &String| ["(", "::<"].iter().any(|call| guide.text.contains(&format!("`{name}{call}")));
     let absent = names.filter(|name| !told(name));
     absent.map(|name| Finding::Error(format!("{OPTIONS} lacks the builder's option `{name}(…)`"))).collect()
+}
+
+/// Every metric has its row in the guide, and every row is a metric.
+pub(super) fn metrics(project: &Project<'_>) -> Vec<Finding> {
+    let file = |path: &str| project.tree.file(path).map_or("", |file| file.text.as_str());
+    let (named, listed) = (named_metrics(file(METRICS), file(COUNTERS)), listed_metrics(file(OPTIONS)));
+    let missing = named.difference(&listed).map(|name| format!("{OPTIONS} lacks the metric `{name}`"));
+    let unknown = listed
+        .difference(&named)
+        .map(|name| format!("{OPTIONS} lists the metric `{name}`, which is in neither {METRICS} nor {COUNTERS}"));
+    missing.chain(unknown).map(Finding::Error).collect()
+}
+
+/// The metrics of the code: constants, and the counters of a node.
+fn named_metrics(constants: &str, counters: &str) -> BTreeSet<String> {
+    static CONSTANT: LazyLock<Regex> = LazyLock::new(|| pattern(r#"pub const \w+: &str =\s+"(ratchet\.[\w.]+)";"#));
+    static COUNTER: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^    (\w+)$"));
+    let counters = counters.split_once("\ncounters! {").and_then(|(_, rest)| rest.split_once("\n}"));
+    let counters = COUNTER.captures_iter(counters.map_or("", |(block, _)| block));
+    let counters = counters.map(|found| format!("ratchet.node.{}", &found[1]));
+    CONSTANT.captures_iter(constants).map(|found| found[1].to_owned()).chain(counters).collect()
+}
+
+/// The metrics in the first column of the guide's table. After the first of a row, names are given without what they share
+/// with it.
+fn listed_metrics(guide: &str) -> BTreeSet<String> {
+    static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"`([\w.…]+)`"));
+    let mut listed = BTreeSet::new();
+    for row in guide.lines().filter_map(|line| line.strip_prefix("| `ratchet.")) {
+        let cell = row.split_once(" |").map_or(row, |(cell, _)| cell);
+        let cell = format!("`ratchet.{cell}");
+        let mut names = NAME.captures_iter(&cell).map(|found| found[1].to_owned());
+        let Some(first) = names.next() else { continue };
+        let Some((shared, _)) = first.rsplit_once('.') else { continue };
+        listed.extend(names.map(|name| format!("{shared}.{}", name.trim_start_matches('.'))));
+        if !first.ends_with('…') {
+            listed.insert(first);
+        }
+    }
+    listed
 }
 
 /// Relative links, and paths in backticks that begin at the root, lead to something that exists.
@@ -97,6 +140,20 @@ fn pattern(text: &str) -> Regex {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metrics_are_read_from_the_code_and_from_the_guide() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let constants = "    pub const A: &str = \"ratchet.jobs.started\";\n    pub const B: &str =\n        \"ratchet.jobs.wait\";\n";
+        let counters = "macro_rules! counters {\n    x\n}\ncounters! {\n    /// Jobs.\n    claimed\n}\nother";
+        assert_eq!(
+            named_metrics(constants, counters),
+            set(&["ratchet.jobs.started", "ratchet.jobs.wait", "ratchet.node.claimed"])
+        );
+        let guide = "| `ratchet.jobs.a`, `.b` | counters | `kind` |\n| `other` |\n| `ratchet.node.…`: `claimed`, `turns` | c | |";
+        let listed = ["ratchet.jobs.a", "ratchet.jobs.b", "ratchet.node.claimed", "ratchet.node.turns"];
+        assert_eq!(listed_metrics(guide), set(&listed));
+    }
 
     #[test]
     fn leaning_on_what_is_elsewhere_is_found() {

@@ -4,6 +4,7 @@ mod core_purity;
 mod dependencies;
 mod docs;
 mod files;
+mod guards;
 mod language;
 mod literals;
 mod rust_source;
@@ -39,6 +40,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("the core reads no clock, spawns nothing, opens nothing", core_purity::check),
     ("states are named in state.rs alone", literals::state_names),
     ("only stores hold SQL", literals::sql),
+    ("panics are caught by the guards alone", guards::check),
     ("a file has one idea", files::sizes),
     ("a file is named for what it holds", files::names),
     ("rooms have few files", files::rooms),
@@ -48,6 +50,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("the state machine's page is fresh", docs::state_machine),
     ("docs/sql and the schema scripts show the SQL as it is", sql::check),
     ("every option of the builder is in the guide", docs::options),
+    ("every metric is in the guide", docs::metrics),
     ("links and paths in the docs lead somewhere", docs::paths),
     ("the README's first snippet is short", docs::readme_snippet),
     ("the project stands on its own", docs::stands_alone),

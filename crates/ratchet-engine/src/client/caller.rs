@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ratchet_core::page::{JobCursor, JobFilter, Page};
 use ratchet_core::schedule::ScheduleRecord;
 use ratchet_core::{InvalidInput, JobId, JobRecord, Principal, StoreError};
 
 use crate::client::Client;
+use crate::guard;
 use crate::protect::authorizer::{Action, Authorizer, Denied, Scope, Target};
 
 impl Client {
@@ -41,10 +41,7 @@ impl Client {
     /// Whether the caller may do this; `true` if nobody restricts him.
     pub(crate) fn allows(&self, action: Action, target: &Target<'_>) -> bool {
         let Some((caller, authorizer)) = self.restricted() else { return true };
-        catch_unwind(AssertUnwindSafe(|| authorizer.allows(caller, action, target))).unwrap_or_else(|_| {
-            tracing::error!(%action, "the authorizer panicked; nothing is allowed");
-            false
-        })
+        guard::call(self.meter(), guard::AUTHORIZER, || authorizer.allows(caller, action, target)).unwrap_or(false)
     }
 
     /// The same, as an error: for what the caller may know of.
@@ -98,10 +95,7 @@ impl Client {
     /// What lists show to the caller.
     pub(crate) fn scope(&self) -> Scope {
         let Some((caller, authorizer)) = self.restricted() else { return Scope::Everything };
-        catch_unwind(AssertUnwindSafe(|| authorizer.scope(caller))).unwrap_or_else(|_| {
-            tracing::error!("the authorizer panicked; nothing is shown");
-            Scope::Nothing
-        })
+        guard::call(self.meter(), guard::AUTHORIZER, || authorizer.scope(caller)).unwrap_or(Scope::Nothing)
     }
 
     /// A filter of jobs within the caller's scope; `None` if it lets nothing through.

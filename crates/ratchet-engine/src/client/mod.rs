@@ -148,7 +148,7 @@ impl Client {
     /// # Errors
     /// If it was written by a codec that this client does not have, or that cannot decode it.
     pub fn decoded(&self, stored: &JsonText) -> Result<JsonText, CodecError> {
-        self.rules.codec.open(stored)
+        self.rules.codec.open(self.meter(), stored)
     }
 
     pub(crate) fn under(self, rules: Rules) -> Self {
@@ -448,6 +448,10 @@ impl Client {
 
     pub(crate) fn bus(&self) -> &EventBus {
         &self.inner.events
+    }
+
+    pub(crate) fn meter(&self) -> &Meter {
+        self.inner.events.meter()
     }
 
     pub(crate) fn trace_capture(&self) -> Option<&Arc<dyn TraceCapture>> {

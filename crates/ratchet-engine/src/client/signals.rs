@@ -123,7 +123,7 @@ impl Client {
             if at < TOLD_MAX {
                 self.bus().publish_about(job, node, what);
             } else {
-                self.bus().meter().event(&job.kind, &job.queue, &what);
+                self.meter().event(&job.kind, &job.queue, &what);
             }
         }
     }
@@ -211,9 +211,8 @@ impl SendSignal {
         if is_for_nobody {
             return Ok(SignalOutcome { delivery_id: delivery.id, delivered: 0, released: 0, kept: false });
         }
-        let codec = &client.rules().codec;
-        let payload = codec.seal(Part::Signal, &delivery.payload, "signal payload", limits::SIGNAL_BYTES_MAX);
-        delivery.payload = payload?;
+        let (codec, part, most) = (&client.rules().codec, Part::Signal, limits::SIGNAL_BYTES_MAX);
+        delivery.payload = codec.seal(client.meter(), part, &delivery.payload, "signal payload", most)?;
         let done = client.store().deliver(&delivery).await?;
         client.tell_signaled(delivery.id, &done);
         let most_urgent = done.released().map(|job| job.priority).max();

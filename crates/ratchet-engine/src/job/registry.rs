@@ -190,7 +190,7 @@ impl<J: Job> Handler for TypedHandler<J> {
     fn run(&self, ctx: JobContext) -> HandlerFuture {
         Box::pin(async move {
             let unreadable = |by| {
-                ctx.client().bus().meter().count(names::UNREADABLE, &[("kind", J::KIND), ("by", by)], 1);
+                ctx.client().meter().count(names::UNREADABLE, &[("kind", J::KIND), ("by", by)], 1);
             };
             ctx.open().inspect_err(|_| unreadable("codec"))?;
             let job: J = ctx.payload().decode().map_err(|error| {
@@ -217,8 +217,8 @@ pub(crate) fn encode_result<T: serde::Serialize>(ctx: &JobContext, output: &T) -
     }
     let parsed = JsonText::parse("result", json::without_nul(text), limits::RESULT_BYTES_MAX);
     let sealed = parsed.and_then(|result| {
-        let codec = &ctx.client().rules().codec;
-        codec.seal(Part::Result(ctx.kind()), &result, "result", limits::RESULT_BYTES_MAX)
+        let (client, part) = (ctx.client(), Part::Result(ctx.kind()));
+        client.rules().codec.seal(client.meter(), part, &result, "result", limits::RESULT_BYTES_MAX)
     });
     match sealed {
         Ok(result) => Ok(Some(result)),

@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::config::JobLogs;
+use crate::observe::metrics::Meter;
 use crate::observe::stats::Counters;
 
 /// Lines that are written in one call.
@@ -54,6 +55,10 @@ impl LogQueue {
 
     pub(super) fn config(&self) -> &JobLogs {
         &self.config
+    }
+
+    pub(super) fn meter(&self) -> &Meter {
+        &self.counters.meter
     }
 
     /// Whether lines of this level are kept.
@@ -180,7 +185,6 @@ impl WaitingLines {
 mod tests {
     use super::super::attempt::tests::line;
     use super::*;
-    use crate::observe::metrics::Meter;
 
     fn queue(config: JobLogs) -> Arc<LogQueue> {
         LogQueue::new(config, Arc::new(Counters::new(Meter::default())))

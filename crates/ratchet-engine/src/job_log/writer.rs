@@ -1,13 +1,12 @@
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use ratchet_core::LogLine;
 use tracing::Instrument as _;
 
 use super::queue::LogQueue;
 use super::sink::{JobLogSink, LogSinkError};
+use crate::guard;
 
 /// How soon lines are tried again; twice as long after each further failure.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -62,7 +61,8 @@ impl LogWriter {
     async fn write_patiently(&self, lines: &Arc<[LogLine]>) -> Result<(), LogSinkError> {
         let mut failures: u32 = 0;
         loop {
-            let call = AssertUnwindSafe(self.sink.write(lines.clone())).catch_unwind();
+            let write = async { self.sink.write(lines.clone()).await };
+            let call = guard::run(self.queue.meter(), guard::JOB_LOG_SINK, write);
             let error = match tokio::time::timeout(self.deadline, call).await {
                 Ok(Ok(Ok(()))) => return Ok(()),
                 Ok(Ok(Err(LogSinkError::Again(error)))) => error,

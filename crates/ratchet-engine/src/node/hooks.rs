@@ -1,10 +1,14 @@
 //! Who a node is, and what runs when it starts and stops.
 
+use std::future::Future;
+
 use async_trait::async_trait;
 use ratchet_core::{InvalidInput, NodeName};
 
+use crate::guard;
 use crate::job::failure::BoxError;
 use crate::node::start::StartError;
+use crate::observe::metrics::Meter;
 
 /// Gives a node its name: a label for people, which need not be unique.
 pub trait NodeIdentity: Send + Sync {
@@ -29,7 +33,8 @@ impl NodeIdentity for HostIdentity {
 }
 
 /// Runs code around a node's life. Hooks are paired: whatever happens, a hook whose `before_start` was called has its
-/// `after_stop` called. A hook that fails in `before_start` keeps the node from starting; later failures are logged.
+/// `after_stop` called. A hook that fails in `before_start` keeps the node from starting; later failures are logged. A panic is
+/// a failure.
 #[async_trait]
 pub trait LifecycleHook: Send + Sync {
     /// Before the node registers and claims anything; the place for migrations.
@@ -54,15 +59,18 @@ pub trait LifecycleHook: Send + Sync {
 }
 
 /// Hooks are called in order at the start and in reverse order at the stop.
-pub(crate) struct Hooks(pub(crate) Vec<Box<dyn LifecycleHook>>);
+pub(crate) struct Hooks {
+    pub(crate) hooks: Vec<Box<dyn LifecycleHook>>,
+    pub(crate) meter: Meter,
+}
 
 impl Hooks {
     pub(crate) async fn before_start(&self) -> Result<(), StartError> {
-        for (at, hook) in self.0.iter().enumerate() {
-            if let Err(error) = hook.before_start().await {
-                // Paired: those that were called are told that it is over.
-                for begun in self.0[..=at].iter().rev() {
-                    logged("after_stop", begun.after_stop().await);
+        for (at, hook) in self.hooks.iter().enumerate() {
+            if let Err(error) = self.call(async { hook.before_start().await }).await {
+                // Paired: every hook that was called has its after_stop.
+                for begun in self.hooks[..=at].iter().rev() {
+                    logged("after_stop", self.call(async { begun.after_stop().await }).await);
                 }
                 return Err(StartError::Hook(error));
             }
@@ -71,21 +79,27 @@ impl Hooks {
     }
 
     pub(crate) async fn after_start(&self) {
-        for hook in &self.0 {
-            logged("after_start", hook.after_start().await);
+        for hook in &self.hooks {
+            logged("after_start", self.call(async { hook.after_start().await }).await);
         }
     }
 
     pub(crate) async fn before_stop(&self) {
-        for hook in self.0.iter().rev() {
-            logged("before_stop", hook.before_stop().await);
+        for hook in self.hooks.iter().rev() {
+            logged("before_stop", self.call(async { hook.before_stop().await }).await);
         }
     }
 
     pub(crate) async fn after_stop(&self) {
-        for hook in self.0.iter().rev() {
-            logged("after_stop", hook.after_stop().await);
+        for hook in self.hooks.iter().rev() {
+            logged("after_stop", self.call(async { hook.after_stop().await }).await);
         }
+    }
+
+    /// Calls a hook; one that panics has failed.
+    async fn call(&self, hook: impl Future<Output = Result<(), BoxError>>) -> Result<(), BoxError> {
+        let called = guard::run(&self.meter, guard::LIFECYCLE_HOOK, hook).await;
+        called.unwrap_or_else(|panic| Err(format!("the hook panicked: {}", panic.text()).into()))
     }
 }
 

@@ -1,11 +1,9 @@
 //! Setting a node running.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::FutureExt;
 use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::schedule::NewSchedule;
@@ -16,6 +14,7 @@ use crate::batch::Canceler;
 use crate::client::Client;
 use crate::client::insight::{Gauges, NodeDefaults};
 use crate::client::resources::declare_resources;
+use crate::guard;
 use crate::job::failure::{BoxError, with_sources};
 use crate::job::registry::{Registration, Registry};
 use crate::job_log::{LogQueue, LogWriter, StoreSink};
@@ -26,7 +25,7 @@ use crate::node::ratchet::{Draining, Ratchet, Tasks};
 use crate::observe::bus::listen;
 use crate::observe::metered::Metered;
 use crate::observe::metrics::Meter;
-use crate::observe::stats::Counters;
+use crate::observe::stats::{Counters, Loop};
 use crate::protect::breaker_orders::BreakerOrders;
 use crate::protect::policy::PolicyRefusal;
 use crate::protect::resilience::{CircuitBreakers, Guarded};
@@ -125,12 +124,12 @@ impl RatchetBuilder {
         let counters = Arc::new(Counters::new(meter.clone()));
         let coordinator = self.coordinator.or_else(|| store.coordinator());
         let rules = self.rules;
-        rules.admit_declared(&schedules)?;
-        let client = Client::over(shared.clone(), self.clock.clone(), coordinator, meter).under(rules.clone());
+        rules.admit_declared(&meter, &schedules)?;
+        let client = Client::over(shared.clone(), self.clock.clone(), coordinator, meter.clone()).under(rules.clone());
         if let Some(capture) = self.trace_capture {
             client.capture_traces(capture);
         }
-        let resilience = Guarded::new(self.resilience.unwrap_or_else(|| Arc::new(breakers)));
+        let resilience = Guarded::new(self.resilience.unwrap_or_else(|| Arc::new(breakers)), meter.clone());
         let runner = Runner {
             registry,
             gates: gates(&rules),
@@ -146,7 +145,7 @@ impl RatchetBuilder {
         let info = node_info(&runner.registry, &config, &schedules)?;
         let registration = NodeRegistration { id: client.origin(), name, info };
 
-        let hooks = Hooks(hooks);
+        let hooks = Hooks { hooks, meter: meter.clone() };
         hooks.before_start().await?;
         let begun = async {
             let (client, resilience, called) = (client.clone(), resilience.clone(), services.services().clone());
@@ -191,10 +190,10 @@ impl RatchetBuilder {
         let (drain, draining) = watch::channel::<Option<Instant>>(None);
         let mut tasks = Tasks::default();
         for listener in listeners {
-            tasks.listeners.spawn(listen(client.events(), listener, tasks.stop_listening.clone()));
+            tasks.listeners.spawn(listen(client.events(), listener, tasks.stop_listening.clone(), meter.clone()));
         }
         for listener in bulk_listeners {
-            tasks.listeners.spawn(listen(client.bulk_events(), listener, tasks.stop_listening.clone()));
+            tasks.listeners.spawn(listen(client.bulk_events(), listener, tasks.stop_listening.clone(), meter.clone()));
         }
         let mut standing = heartbeat.standing.clone();
         tasks.side.spawn(async move {
@@ -247,7 +246,10 @@ impl RatchetBuilder {
             hints.hints.add(1);
             woken.wake().work();
         };
-        tasks.hints = client.coordinator().map(|coordinator| coordinator.listen(client.origin(), Box::new(heard)));
+        // Without hints the node finds work by polling.
+        tasks.hints = client.coordinator().and_then(|coordinator| {
+            guard::call(&meter, guard::COORDINATOR, || coordinator.listen(client.origin(), Box::new(heard))).ok()
+        });
         let (drain_timeout, store_deadline) = (config.drain, config.store_deadline);
         let pump = Pump::new(PumpParts {
             store: store.clone(),
@@ -263,10 +265,9 @@ impl RatchetBuilder {
         });
         let stop_heartbeat = heartbeat.stopper();
         let pump_handle = tasks.pump.spawn(async move {
-            AssertUnwindSafe(pump.run()).catch_unwind().await.unwrap_or_else(|_| {
+            guard::run(&meter, Loop::Turn.guarded(), pump.run()).await.unwrap_or_else(|_| {
                 // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued. It stays
                 // registered, because threads of its handlers may still run with permits.
-                tracing::error!("the pump panicked: this node stops, and others take its jobs after the grace");
                 stop_heartbeat();
                 ShutdownLeftovers::HeldPermits
             })

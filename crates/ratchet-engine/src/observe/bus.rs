@@ -1,13 +1,14 @@
 //! Telling any number of listeners what happened, without waiting for any of them.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use crate::guard;
 use crate::observe::events::JobEvent;
+use crate::observe::metrics::Meter;
 
 /// Carries events of one sort from those who make them to those who listen.
 #[derive(Debug)]
@@ -64,11 +65,14 @@ impl<E> fmt::Debug for EventStream<E> {
 pub(crate) type Listener<E> = Box<dyn Fn(&E) + Send + Sync>;
 
 /// Tells a listener of events until `stop`, and then of those that are left.
-pub(crate) async fn listen<E: fmt::Debug>(mut events: EventStream<E>, listener: Listener<E>, stop: CancellationToken) {
+pub(crate) async fn listen<E>(
+    mut events: EventStream<E>,
+    listener: Listener<E>,
+    stop: CancellationToken,
+    meter: Meter,
+) {
     let tell = |event: Arc<E>| {
-        if std::panic::catch_unwind(AssertUnwindSafe(|| listener(&event))).is_err() {
-            tracing::error!(?event, "an event listener panicked; it stays registered");
-        }
+        let _ = guard::call(&meter, guard::EVENT_LISTENER, || listener(&event));
     };
     while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
         tell(event);

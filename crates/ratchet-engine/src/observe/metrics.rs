@@ -1,9 +1,10 @@
 //! Metrics for those who watch: what is counted, timed and measured, under which names.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use crate::guard::{self, Panics};
 
 /// What a metric is about: names and values, such as `kind` and `billing.charge`.
 pub type Labels<'a> = &'a [(&'static str, &'a str)];
@@ -12,7 +13,7 @@ pub type Labels<'a> = &'a [(&'static str, &'a str)];
 ///
 /// The default hands them to the [`metrics`] facade, where they go wherever the application has installed a recorder for;
 /// without one they cost next to nothing. It is called often, from the middle of things: it must be quick and must not
-/// block. One that panics is told once and called no more.
+/// block. One that panics is not called again.
 pub trait MetricsCollector: Send + Sync + 'static {
     /// Something happened so many times.
     fn count(&self, name: &'static str, labels: Labels<'_>, times: u64);
@@ -90,6 +91,8 @@ pub mod names {
     pub const DEAD_LETTERS: &str = "ratchet.dead_letters";
     /// Where a service's circuit breaker stands: 0 closed, 1 half open, 2 open. Label: `service`.
     pub const BREAKER: &str = "ratchet.breaker.state";
+    /// Panics of the node's loops and of what was plugged into it. Label: `what`, the loop or the extension.
+    pub const PANICS: &str = "ratchet.panics";
 }
 
 /// Hands metrics to the [`metrics`] facade.
@@ -128,6 +131,7 @@ pub(crate) struct Meter {
     collector: Arc<dyn MetricsCollector>,
     /// A collector that panicked is not called again.
     broken: Arc<AtomicBool>,
+    panics: Arc<Panics>,
 }
 
 impl Default for Meter {
@@ -144,7 +148,7 @@ impl std::fmt::Debug for Meter {
 
 impl Meter {
     pub(crate) fn new(collector: Arc<dyn MetricsCollector>) -> Self {
-        Self { collector, broken: Arc::default() }
+        Self { collector, broken: Arc::default(), panics: Arc::default() }
     }
 
     pub(crate) fn count(&self, name: &'static str, labels: Labels<'_>, times: u64) {
@@ -167,9 +171,13 @@ impl Meter {
         if self.broken.load(Ordering::Relaxed) {
             return;
         }
-        if catch_unwind(AssertUnwindSafe(|| tell(&*self.collector))).is_err() {
+        if guard::call(self, guard::METRICS_COLLECTOR, || tell(&*self.collector)).is_err() {
             self.broken.store(true, Ordering::Relaxed);
-            tracing::error!("the metrics collector panicked and is called no more");
         }
+    }
+
+    /// The panics that were caught by the guard.
+    pub(crate) fn panics(&self) -> &Panics {
+        &self.panics
     }
 }

@@ -1,5 +1,6 @@
 //! Counts of what a node did, and when its loops last did what they are for.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use ratchet_core::clock::elapsed;
 use ratchet_core::node::NodeVitals;
 use ratchet_core::service::NodeServices;
 
+use crate::guard::GuardedCode;
 use crate::observe::metrics::{Meter, names};
 
 macro_rules! counters {
@@ -30,6 +32,9 @@ macro_rules! counters {
             pub vitals: NodeVitals,
             /// When each of its loops last did what it is for.
             pub last_success: LastSuccess,
+            /// Panics that the node caught, by the name of the loop or of the extension that panicked, as in the metric
+            /// `ratchet.panics`. A handler's panic is not among them: it ends an attempt, which has a record of its own.
+            pub panics: BTreeMap<&'static str, u64>,
         }
 
         impl Counters {
@@ -47,6 +52,7 @@ macro_rules! counters {
                     $($name: self.$name.count.load(Ordering::Relaxed),)*
                     vitals: self.vitals.read(),
                     last_success: self.last_success.read(),
+                    panics: self.meter.panics().read(),
                 }
             }
         }
@@ -152,6 +158,18 @@ loops! {
     breakers Breakers
     /// A look at how deep the queues are.
     gauges Gauges
+}
+
+impl Loop {
+    /// The loop as the guard knows it.
+    pub(crate) const fn guarded(self) -> GuardedCode {
+        let instead = match self {
+            Self::Turn => "this node stops, and others take its jobs after the grace",
+            Self::Heartbeat => "the heartbeat is missing",
+            _ => "the loop tries again",
+        };
+        GuardedCode { name: self.as_str(), instead }
+    }
 }
 
 /// What is known of one loop.

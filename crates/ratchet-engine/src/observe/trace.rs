@@ -1,11 +1,12 @@
 //! Carrying a trace from whoever submits a job to whoever runs it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use ratchet_core::TraceContext;
 use ratchet_core::store::SubmitUnit;
 
 use crate::client::Client;
+use crate::guard;
 use crate::run::context::JobContext;
 
 /// Knows the tracing system of the application: which trace is current where a job is submitted, and how a run goes on
@@ -48,13 +49,15 @@ impl Client {
     /// its clones have it too; for a node, see the builder's `trace_capture(…)`.
     #[must_use]
     pub fn with_trace_capture(self, capture: impl TraceCapture) -> Self {
-        self.capture_traces(std::sync::Arc::new(capture));
+        self.capture_traces(Arc::new(capture));
         self
     }
 
     /// The trace that is current: of the application, or of the job whose handler this is.
     pub(crate) fn current_trace(&self) -> Option<TraceContext> {
-        let captured = self.trace_capture().and_then(|capture| guarded(|| capture.current()).flatten());
+        let current =
+            |capture: &Arc<dyn TraceCapture>| guard::call(self.meter(), guard::TRACE_CAPTURE, || capture.current());
+        let captured = self.trace_capture().and_then(|capture| current(capture).ok().flatten());
         captured.or_else(JobContext::current_trace)
     }
 
@@ -73,13 +76,7 @@ impl Client {
     /// Makes the span of a run part of its job's trace.
     pub(crate) fn attach_trace(&self, span: &tracing::Span, parent: &TraceContext) {
         if let Some(capture) = self.trace_capture() {
-            guarded(|| capture.attach(span, parent));
+            let _ = guard::call(self.meter(), guard::TRACE_CAPTURE, || capture.attach(span, parent));
         }
     }
-}
-
-fn guarded<T>(ask: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(ask))
-        .inspect_err(|_| tracing::error!("the trace capture panicked; the trace ends here"))
-        .ok()
 }

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ratchet_core::{InvalidInput, JsonText, Kind};
 use serde::{Deserialize, Serialize};
 
+use crate::guard;
 use crate::job::failure::{BoxError, with_sources};
+use crate::observe::metrics::Meter;
 use crate::submit::admission::is_own_step;
 
 /// Writes arguments, results and the payloads of signals in another way than as plain JSON: encrypted, compressed.
@@ -132,11 +133,11 @@ struct Envelope<'a> {
 
 impl Codec {
     /// Whether the codec writes this. What Ratchet's own steps say to each other has to stay readable for the store.
-    pub(crate) fn covers(&self, part: Part<'_>) -> bool {
+    pub(crate) fn covers(&self, meter: &Meter, part: Part<'_>) -> bool {
         let own = matches!(part, Part::Arguments(kind) | Part::Result(kind) if is_own_step(kind));
         let asked = |codec: &Arc<dyn PayloadCodec>| {
             // One that cannot tell is taken to cover it: better unreadable than in the open.
-            catch_unwind(AssertUnwindSafe(|| codec.covers(part))).unwrap_or(true)
+            guard::call(meter, guard::PAYLOAD_CODEC, || codec.covers(part)).unwrap_or(true)
         };
         !own && self.0.as_ref().is_some_and(asked)
     }
@@ -144,13 +145,14 @@ impl Codec {
     /// What is stored for `json`; `field` names it in the error.
     pub(crate) fn seal(
         &self,
+        meter: &Meter,
         part: Part<'_>,
         json: &JsonText,
         field: &str,
         bytes_max: usize,
     ) -> Result<JsonText, InvalidInput> {
-        let Some(codec) = self.0.as_ref().filter(|_| self.covers(part)) else { return Ok(json.clone()) };
-        let written = guarded(|| Ok((codec.encode(json.as_str())?, codec.name().to_owned())));
+        let Some(codec) = self.0.as_ref().filter(|_| self.covers(meter, part)) else { return Ok(json.clone()) };
+        let written = ask(meter, || Ok((codec.encode(json.as_str())?, codec.name().to_owned())));
         let (data, name) = written.map_err(|error| {
             InvalidInput::new(field, format!("could not be written by the payload codec: {}", with_sources(&*error)))
         })?;
@@ -160,11 +162,11 @@ impl Codec {
     }
 
     /// The JSON that is behind what is stored: the same, if no codec wrote it.
-    pub(crate) fn open(&self, stored: &JsonText) -> Result<JsonText, CodecError> {
+    pub(crate) fn open(&self, meter: &Meter, stored: &JsonText) -> Result<JsonText, CodecError> {
         let Some(Envelope { codec: written, data }) = envelope(stored.as_str()) else { return Ok(stored.clone()) };
         let written = written.into_owned();
         let Some(codec) = &self.0 else { return Err(CodecError::Missing { written }) };
-        let decoded = guarded(|| {
+        let decoded = ask(meter, || {
             if !codec.reads(&written) {
                 return Ok(Err(codec.name().to_owned()));
             }
@@ -196,9 +198,9 @@ fn envelope(text: &str) -> Option<Envelope<'_>> {
     if may_hold_sealed(text) { serde_json::from_str(text).ok() } else { None }
 }
 
-/// The codec may be the user's.
-fn guarded<T>(ask: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
-    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|_| Err("it panicked".into()))
+/// Returns the answer of a codec; one that panics has failed.
+fn ask<T>(meter: &Meter, ask: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
+    guard::call(meter, guard::PAYLOAD_CODEC, ask).unwrap_or_else(|_| Err("it panicked".into()))
 }
 
 #[cfg(test)]
@@ -233,6 +235,10 @@ mod tests {
         }
     }
 
+    fn meter() -> Meter {
+        Meter::default()
+    }
+
     fn codec(name: &'static str) -> Codec {
         Codec(Some(Arc::new(Prefix(name))))
     }
@@ -249,23 +255,23 @@ mod tests {
     fn what_is_sealed_is_opened_however_a_database_writes_it() {
         let json = JsonText::from_store(r#"{"cents":7}"#);
         let codec = codec("a");
-        let sealed = codec.seal(Part::Arguments(&kind("x")), &json, "payload", 100).unwrap();
+        let sealed = codec.seal(&meter(), Part::Arguments(&kind("x")), &json, "payload", 100).unwrap();
         assert_eq!(sealed.as_str(), r#"{"$codec":"a","data":"a:{\"cents\":7}"}"#);
-        assert_eq!(codec.open(&sealed).unwrap(), json);
+        assert_eq!(codec.open(&meter(), &sealed).unwrap(), json);
         let rewritten = JsonText::from_store(r#"{"data": "a:{\"cents\":7}", "$codec": "a"}"#);
-        assert_eq!(codec.open(&rewritten).unwrap(), json);
+        assert_eq!(codec.open(&meter(), &rewritten).unwrap(), json);
         let older = JsonText::from_store(r#"{"data": "older:7", "$codec": "older"}"#);
-        assert_eq!(codec.open(&older).unwrap().as_str(), "7");
+        assert_eq!(codec.open(&meter(), &older).unwrap().as_str(), "7");
     }
 
     #[test]
     fn what_no_codec_wrote_stays_as_it_is() {
         for text in ["null", "[1]", r#"{"cents":7}"#, r#"{"$codec":"a"}"#, r#"{"$codec":"a","data":"x","more":1}"#] {
             let json = JsonText::from_store(text);
-            assert_eq!(codec("a").open(&json).unwrap(), json);
-            assert_eq!(Codec::default().open(&json).unwrap(), json);
+            assert_eq!(codec("a").open(&meter(), &json).unwrap(), json);
+            assert_eq!(Codec::default().open(&meter(), &json).unwrap(), json);
         }
-        let seal = |part: Part<'_>| codec("a").seal(part, &JsonText::null(), "x", 100).unwrap();
+        let seal = |part: Part<'_>| codec("a").seal(&meter(), part, &JsonText::null(), "x", 100).unwrap();
         assert!(is_sealed(&seal(Part::Signal)));
         for own in ["ratchet.batch", "ratchet.when", "ratchet.when.is-large"] {
             assert!(!is_sealed(&seal(Part::Result(&kind(own)))), "{own}");
@@ -276,18 +282,24 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_wrong_and_what_to_do() {
-        let sealed = |name: &'static str| codec(name).seal(Part::Signal, &JsonText::null(), "payload", 100);
+        let sealed = |name: &'static str| codec(name).seal(&meter(), Part::Signal, &JsonText::null(), "payload", 100);
         let check = |text: String, part: &str| assert!(text.contains(part), "{text}");
-        check(Codec::default().open(&sealed("a").unwrap()).unwrap_err().to_string(), "add it with .payload_codec");
-        check(codec("b").open(&sealed("a").unwrap()).unwrap_err().to_string(), "\"a\", which the one here, \"b\"");
+        check(
+            Codec::default().open(&meter(), &sealed("a").unwrap()).unwrap_err().to_string(),
+            "add it with .payload_codec",
+        );
+        check(
+            codec("b").open(&meter(), &sealed("a").unwrap()).unwrap_err().to_string(),
+            "\"a\", which the one here, \"b\"",
+        );
         let garbled = JsonText::from_store(r#"{"$codec":"a","data":"b:1"}"#);
-        check(codec("a").open(&garbled).unwrap_err().to_string(), "could not decode it: another key");
+        check(codec("a").open(&meter(), &garbled).unwrap_err().to_string(), "could not decode it: another key");
         let not_json = JsonText::from_store(r#"{"$codec":"a","data":"a:{"}"#);
-        check(codec("a").open(&not_json).unwrap_err().to_string(), "is not JSON");
+        check(codec("a").open(&meter(), &not_json).unwrap_err().to_string(), "is not JSON");
         check(sealed("fails").unwrap_err().to_string(), "`payload` could not be written by the payload codec: no key");
         check(sealed("panics").unwrap_err().to_string(), "it panicked");
         let long = JsonText::from_store(format!("{:?}", "x".repeat(90)));
-        let refused = codec("a").seal(Part::Signal, &long, "payload", 100).unwrap_err();
+        let refused = codec("a").seal(&meter(), Part::Signal, &long, "payload", 100).unwrap_err();
         check(refused.to_string(), "the limit is 100");
         check(refused.to_string(), "as the codec \"a\" wrote it");
     }

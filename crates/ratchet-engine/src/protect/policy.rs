@@ -1,10 +1,12 @@
 //! What may be submitted and run at all, whoever asks.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ratchet_core::{InvalidInput, JobSpec, Kind, Principal, QueueName};
 use serde::{Deserialize, Serialize};
+
+use crate::guard;
+use crate::observe::metrics::Meter;
 
 /// Narrows what may be submitted: by kind, by queue, by principal, or by whatever else a job says of itself.
 ///
@@ -78,10 +80,9 @@ impl PolicyRefusal {
 }
 
 /// Asks a policy, which may be the user's: one that panics has not allowed the job.
-pub(crate) fn ask(policy: Option<&Arc<dyn JobPolicy>>, job: &JobSpec) -> Result<(), PolicyRefusal> {
+pub(crate) fn ask(meter: &Meter, policy: Option<&Arc<dyn JobPolicy>>, job: &JobSpec) -> Result<(), PolicyRefusal> {
     let Some(policy) = policy else { return Ok(()) };
-    catch_unwind(AssertUnwindSafe(|| policy.check(job))).unwrap_or_else(|_| {
-        tracing::error!(job.kind = %job.kind, "the job policy panicked; the job is refused");
+    guard::call(meter, guard::JOB_POLICY, || policy.check(job)).unwrap_or_else(|_| {
         Err(PolicyRefusal::new("unknown", "kind", "could not be checked, because the job policy panicked; see the log"))
     })
 }

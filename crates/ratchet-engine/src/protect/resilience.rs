@@ -1,13 +1,15 @@
 //! Leaving a service alone while it fails.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use ratchet_core::ServiceName;
 use ratchet_core::breaker::{Admission, Breaker, BreakerConfig, BreakerState, CallEnd, Ticket};
 use tokio::time::Instant;
+
+use crate::guard;
+use crate::observe::metrics::Meter;
 
 /// Decides whether the jobs of a service run now.
 ///
@@ -219,6 +221,7 @@ impl ResilienceStrategy for CircuitBreakers {
 pub(crate) struct Guarded {
     strategy: Arc<dyn ResilienceStrategy>,
     held: Arc<RwLock<BTreeSet<ServiceName>>>,
+    meter: Meter,
 }
 
 /// How long jobs are put off that were claimed before their service was held open. Later ones are not claimed, so that the end
@@ -226,8 +229,8 @@ pub(crate) struct Guarded {
 const HELD_DELAY: Duration = Duration::from_secs(1);
 
 impl Guarded {
-    pub(crate) fn new(strategy: Arc<dyn ResilienceStrategy>) -> Self {
-        Self { strategy, held: Arc::default() }
+    pub(crate) fn new(strategy: Arc<dyn ResilienceStrategy>, meter: Meter) -> Self {
+        Self { strategy, held: Arc::default(), meter }
     }
 
     pub(crate) fn admits(&self, service: &str) -> Admission {
@@ -289,10 +292,7 @@ impl Guarded {
     }
 
     fn ask<T>(&self, otherwise: T, ask: impl FnOnce(&dyn ResilienceStrategy) -> T) -> T {
-        catch_unwind(AssertUnwindSafe(|| ask(&*self.strategy))).unwrap_or_else(|_| {
-            tracing::error!("the resilience strategy panicked; the job runs as if there were none");
-            otherwise
-        })
+        guard::call(&self.meter, guard::RESILIENCE_STRATEGY, || ask(&*self.strategy)).unwrap_or(otherwise)
     }
 }
 
@@ -327,6 +327,7 @@ impl Drop for ServiceCall {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_lines::LogLines;
 
     fn fail(breakers: &CircuitBreakers, service: &str, times: usize) {
         for _ in 0..times {
@@ -358,29 +359,9 @@ mod tests {
         assert_eq!(breakers.admits("quick"), Admission::AtMost(2));
     }
 
-    /// What was logged, in order.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<String>>>);
-
-    impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Lines {
-        fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
-            struct Message<'a>(&'a mut Vec<String>);
-            impl tracing::field::Visit for Message<'_> {
-                fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-                    if field.name() == "message" {
-                        self.0.push(format!("{value:?}"));
-                    }
-                }
-            }
-            event.record(&mut Message(&mut self.0.lock().unwrap()));
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn every_change_of_a_breaker_is_logged_once() {
-        use tracing_subscriber::layer::SubscriberExt as _;
-        let lines = Lines::default();
-        let _listening = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+        let (lines, _listening) = LogLines::listen();
         let breakers = CircuitBreakers::new(BreakerConfig::FAST);
         fail(&breakers, "s", 3);
         for _ in 0..3 {
@@ -396,7 +377,7 @@ mod tests {
             "a circuit breaker tries its service",
             "a circuit breaker closed: its jobs run again",
         ];
-        assert_eq!(*lines.0.lock().unwrap(), expected);
+        assert_eq!(lines.field("message"), expected);
     }
 
     #[tokio::test]
@@ -404,7 +385,7 @@ mod tests {
         let breakers = Arc::new(CircuitBreakers::new(BreakerConfig::FAST.open_for(Duration::from_millis(1))));
         fail(&breakers, "s", 3);
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let guarded = Guarded::new(breakers.clone());
+        let guarded = Guarded::new(breakers.clone(), Meter::default());
         let trials = [guarded.enter(&"s".into()).ok().unwrap(), guarded.enter(&"s".into()).ok().unwrap()];
         assert_eq!(breakers.admits("s"), Admission::AtMost(0));
         drop(trials);
@@ -422,7 +403,7 @@ mod tests {
         let strategies: [Arc<dyn ResilienceStrategy>; 2] =
             [Arc::new(AlwaysAdmit), Arc::new(CircuitBreakers::default())];
         for strategy in strategies {
-            let guarded = Guarded::new(strategy);
+            let guarded = Guarded::new(strategy, Meter::default());
             guarded.hold(&payments);
             assert_eq!(open(&guarded), (Admission::None(None), false, true));
             assert_eq!(guarded.admits("others"), Admission::All);

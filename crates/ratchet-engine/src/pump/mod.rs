@@ -14,7 +14,6 @@ mod timers;
 mod failures;
 
 use std::collections::{HashMap, HashSet};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +23,7 @@ use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
+use crate::guard;
 use crate::job::inject::StateMap;
 use crate::job_log::LogQueue;
 use crate::node::config::Config;
@@ -117,6 +117,8 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 const LAST_SPANS: Duration = Duration::from_secs(1);
 /// No strategy can make a node sleep for longer.
 const POLL_MAX: Duration = Duration::from_hours(1);
+/// The wait after a poll whose strategy panicked.
+const POLL_AFTER_PANIC: Duration = Duration::from_secs(2);
 
 pub(crate) struct PumpParts {
     pub(crate) store: Arc<dyn Store>,
@@ -278,10 +280,7 @@ impl Pump {
 
     fn heed_wakeups(&mut self) {
         if self.wake.take_work() {
-            guarded(&mut *self.strategy, |strategy| {
-                strategy.woken();
-                POLL_MAX
-            });
+            let _ = guard::call(&self.counters.meter, guard::POLLING_STRATEGY, || self.strategy.woken());
             self.timers.poll = Instant::now();
         }
         let (due_changed, revoked) = (self.wake.take_due_changed(), self.wake.take_revoked());
@@ -440,7 +439,8 @@ impl Pump {
         let now = Instant::now();
         let utilization = self.slots.utilization();
         let poll = Poll { at: self.begun.elapsed(), asked, claimed, utilization };
-        let delay = guarded(&mut *self.strategy, |strategy| strategy.after_poll(poll)).min(POLL_MAX);
+        let delay = guard::call(&self.counters.meter, guard::POLLING_STRATEGY, || self.strategy.after_poll(poll));
+        let delay = delay.unwrap_or(POLL_AFTER_PANIC).min(POLL_MAX);
         self.counters.last_success.waits(Loop::Turn, delay);
         self.claim.flowing = claimed > 0;
         self.timers.due = None;
@@ -455,14 +455,6 @@ impl Pump {
             self.timers.poll = self.timers.poll.min(now + EXPECTING_POLL);
         }
     }
-}
-
-/// The strategy may be the user's: a panic costs its opinion, not the node.
-fn guarded(strategy: &mut dyn PollingStrategy, ask: impl FnOnce(&mut dyn PollingStrategy) -> Duration) -> Duration {
-    std::panic::catch_unwind(AssertUnwindSafe(|| ask(strategy))).unwrap_or_else(|_| {
-        tracing::error!("the polling strategy panicked; polling again after two seconds");
-        Duration::from_secs(2)
-    })
 }
 
 impl Drop for Pump {
@@ -497,7 +489,7 @@ mod tests {
                 registry: Registry::build(Vec::new(), &StateMap::default()).unwrap(),
                 gates: Arc::new([]),
                 executor: crate::run::executor::Executor::default(),
-                resilience: Guarded::new(Arc::new(crate::AlwaysAdmit)),
+                resilience: Guarded::new(Arc::new(crate::AlwaysAdmit), Meter::default()),
                 retry_policy: Arc::new(crate::DefaultRetryPolicy),
                 sanitizer: Arc::new(crate::DefaultErrorSanitizer),
                 cancel_grace: Duration::ZERO,

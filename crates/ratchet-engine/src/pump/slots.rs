@@ -197,6 +197,7 @@ mod tests {
     use super::*;
     use crate::job::inject::StateMap;
     use crate::job::registry::Registration;
+    use crate::observe::metrics::Meter;
     use crate::protect::resilience::{CircuitBreakers, Guarded, ResilienceStrategy};
 
     #[derive(serde::Serialize, serde::Deserialize)]
@@ -217,7 +218,7 @@ mod tests {
         let mut slots = SlotPools::new(&registry, &queues.into());
         let config = Config::default();
         let node = crate::new_node_id();
-        let admit = Guarded::new(Arc::new(crate::AlwaysAdmit));
+        let admit = Guarded::new(Arc::new(crate::AlwaysAdmit), Meter::default());
         let mut first = || {
             slots.next_round();
             let mut filter = ClaimFilter::new(&registry, &admit, true);
@@ -267,7 +268,7 @@ mod tests {
         let registrations = vec![Registration::of::<Nothing>(), Registration::of::<Other>()];
         let registry = Registry::build(registrations, &StateMap::default()).unwrap();
         let configured = [(QueueName::default(), Slots { tasks: slots, threads: 0 })];
-        let resilience = Guarded::new(breakers.clone());
+        let resilience = Guarded::new(breakers.clone(), Meter::default());
         let mut filter = ClaimFilter::new(&registry, &resilience, tries);
         let request = SlotPools::new(&registry, &configured.into()).request(
             [],
@@ -320,7 +321,7 @@ mod tests {
             }
         }
         tokio::time::advance(Duration::from_secs(10)).await;
-        let resilience = Guarded::new(breakers);
+        let resilience = Guarded::new(breakers, Meter::default());
         let registrations =
             vec![Registration::of::<Charge>(), Registration::of::<Refund>(), Registration::of::<Other>()];
         let registry = Registry::build(registrations, &StateMap::default()).unwrap();

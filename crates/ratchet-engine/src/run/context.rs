@@ -136,7 +136,7 @@ impl JobContext {
         let stored = results.flatten().chain(signal.as_ref().map(|signal| &signal.payload)).chain([&job.spec.payload]);
         // Most jobs have nothing of the sort.
         if stored.map(JsonText::as_str).any(codec::may_hold_sealed) {
-            let _ = opened.set(DecodedInputs::of(&client.rules().codec, job, inputs, signal.as_ref())?);
+            let _ = opened.set(DecodedInputs::of(client, job, inputs, signal.as_ref())?);
         }
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 use ratchet_core::{Input, JobRecord, JsonText, Origin, Signal};
 
+use crate::client::Client;
 use crate::job::failure::Failure;
-use crate::protect::codec::{Codec, CodecError};
+use crate::protect::codec::CodecError;
 use crate::workflow::open_result;
 
 /// The parts of a claimed job that a codec may have written, as JSON.
@@ -21,23 +22,23 @@ impl DecodedInputs {
     /// # Errors
     /// The first that cannot be decoded: not to be retried, because what is stored will not change.
     pub(crate) fn of(
-        codec: &Codec,
+        client: &Client,
         job: &JobRecord,
         inputs: &[Input],
         signal: Option<&Signal>,
     ) -> Result<Self, Failure> {
-        let payload = codec.open(&job.spec.payload).map_err(|error| {
+        let payload = client.decoded(&job.spec.payload).map_err(|error| {
             undecodable(&format!("the arguments of this job of kind {:?}", job.spec.kind.as_str()), &error)
         })?;
         let opened = |input: &Input| -> Result<Input, Failure> {
-            let result = open_result(codec, input).map_err(|error| {
+            let result = open_result(client, input).map_err(|error| {
                 undecodable(&format!("the result of job {} ({}) before this one", input.job_id, input.kind), &error)
             })?;
             Ok(Input { result, ..input.clone() })
         };
         let inputs = inputs.iter().map(opened).collect::<Result<_, _>>()?;
         let opened = |origin: &Origin| -> Result<Origin, Failure> {
-            let result = origin.result.as_ref().map(|result| codec.open(result)).transpose();
+            let result = origin.result.as_ref().map(|result| client.decoded(result)).transpose();
             let result = result.map_err(|error| {
                 undecodable(&format!("the result of job {} that this follows", origin.job_id), &error)
             })?;
@@ -45,7 +46,7 @@ impl DecodedInputs {
         };
         let origin = job.origin.as_ref().map(opened).transpose()?;
         let opened = |signal: &Signal| -> Result<Signal, Failure> {
-            let payload = codec.open(&signal.payload);
+            let payload = client.decoded(&signal.payload);
             let payload = payload.map_err(|error| undecodable("what the signal of this job says", &error))?;
             Ok(Signal { payload, ..signal.clone() })
         };

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,6 +9,9 @@ use futures_util::future::{AbortHandle, Abortable};
 use ratchet_core::JobRecord;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot::{self, error::TryRecvError};
+
+use crate::guard;
+use crate::observe::metrics::Meter;
 
 /// Says where the handlers of jobs run: on a runtime of their own, on certain threads, by queue or by kind.
 ///
@@ -103,6 +105,7 @@ impl Executor {
     /// Runs an async handler where the provider says.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
+        meter: &Meter,
         job: &JobRecord,
         handler: impl Future<Output = T> + Send + 'static,
     ) -> Elsewhere<T> {
@@ -119,7 +122,7 @@ impl Executor {
             let _ = abortable.await;
         }));
         match &self.0 {
-            Some(provider) => guarded(|| provider.spawn(job, attempt)),
+            Some(provider) => hand_over(meter, || provider.spawn(job, attempt)),
             None => drop(tokio::spawn(attempt)),
         }
         Elsewhere { returned, gone, abort: Some(abort) }
@@ -128,6 +131,7 @@ impl Executor {
     /// Runs a blocking handler on a thread. It cannot be taken from there.
     pub(crate) fn spawn_blocking<T: Send + 'static>(
         &self,
+        meter: &Meter,
         job: &JobRecord,
         handler: impl FnOnce() -> T + Send + 'static,
     ) -> Elsewhere<T> {
@@ -138,7 +142,7 @@ impl Executor {
             let _ = answer.send(end);
         };
         match &self.0 {
-            Some(provider) => guarded(|| provider.spawn_blocking(job, Box::new(attempt))),
+            Some(provider) => hand_over(meter, || provider.spawn_blocking(job, Box::new(attempt))),
             None => drop(tokio::task::spawn_blocking(attempt)),
         }
         Elsewhere { returned, gone, abort: None }
@@ -168,9 +172,7 @@ impl<T> Drop for Elsewhere<T> {
     }
 }
 
-/// The provider may be the user's. What it panics over drops the attempt.
-fn guarded(spawn: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(spawn)).is_err() {
-        tracing::error!("the executor provider panicked; the job goes back");
-    }
+/// Hands an attempt to a provider. One that panics drops it, which closes the attempt's channels.
+fn hand_over(meter: &Meter, spawn: impl FnOnce()) {
+    let _ = guard::call(meter, guard::EXECUTOR_PROVIDER, spawn);
 }

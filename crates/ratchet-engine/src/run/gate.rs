@@ -52,7 +52,7 @@ struct StillAllowed(Rules);
 #[async_trait]
 impl Gate for StillAllowed {
     async fn check(&self, ctx: &JobContext) -> Passage {
-        match self.0.check(&ctx.job().spec) {
+        match self.0.check(ctx.client().meter(), &ctx.job().spec) {
             Ok(()) => Passage::Open,
             Err(refusal) => Passage::Refused(Failure::do_not_retry(refusal, "the job policy of this node refuses it")),
         }

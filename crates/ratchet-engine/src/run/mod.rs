@@ -1,4 +1,4 @@
-//! One attempt: the only place where foreign code runs, always under a panic guard.
+//! One attempt of a job: gates, the handler, and what is made of its end.
 
 pub(crate) mod gate;
 pub(crate) mod executor;
@@ -7,20 +7,20 @@ pub(crate) mod decoded;
 pub(crate) mod retry;
 pub(crate) mod sanitize;
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use ratchet_core::breaker::CallEnd;
-use ratchet_core::{DeferReason, ErrorReport, JobRecord, JsonText, Outcome, Settlement, Verdicts};
+use ratchet_core::{DeferReason, ErrorReport, JsonText, Outcome, Settlement, Verdicts};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use crate::guard::{self, Panicked};
 use crate::job::failure::Failure;
 use crate::job::registry::Registry;
+use crate::observe::metrics::Meter;
 use crate::protect::resilience::{Guarded, ServiceCall};
 use crate::run::context::JobContext;
 use crate::run::executor::{Executor, Held};
@@ -131,8 +131,8 @@ impl Runner {
                 }
             };
             // The handler has a guard of its own; this one is for gates, so that no panic can cost a slot.
-            let attempt = AssertUnwindSafe(attempt).catch_unwind().await;
-            let (end, held) = attempt.unwrap_or_else(|panic| (HandlerEnd::Panicked(panic_text(&*panic)), None));
+            let attempt = guard::run(ctx.client().meter(), guard::GATE, attempt).await;
+            let (end, held) = attempt.unwrap_or_else(|panic| (HandlerEnd::Panicked(panic.text()), None));
             let (outcome, verdicts) = self.judge(ctx, cancel, end);
             tracing::debug!(outcome = ?outcome_name(&outcome), "attempt ended");
             if let Some(call) = call {
@@ -161,10 +161,10 @@ impl Runner {
             let failure = Failure::new(format!("no handler of kind {} is registered here", ctx.kind()));
             return (HandlerEnd::Returned(Err(failure)), None);
         };
-        let guarded = AssertUnwindSafe(ctx.scope(entry.handler.run(ctx.clone()))).catch_unwind();
-        let ended = |result: Result<_, Box<dyn Any + Send>>| match result {
+        let guarded = guard::attempt(ctx.scope(entry.handler.run(ctx.clone())));
+        let ended = |result: Result<_, Panicked>| match result {
             Ok(returned) => HandlerEnd::Returned(returned),
-            Err(panic) => HandlerEnd::Panicked(panic_text(&*panic)),
+            Err(panic) => HandlerEnd::Panicked(panic.text()),
         };
         if !entry.blocking && (entry.internal || !self.executor.is_elsewhere()) {
             let mut handler = std::pin::pin!(guarded.map(ended));
@@ -172,12 +172,13 @@ impl Runner {
         }
         // Whoever runs it does not know the span by itself.
         let guarded = guarded.instrument(tracing::Span::current());
+        let meter = ctx.client().meter();
         let mut elsewhere = if entry.blocking {
             // Polled by hand and not by the runtime, inside which a handler could not use a runtime of its own, as
             // blocking clients do.
-            self.executor.spawn_blocking(ctx.job(), move || pollster::block_on(guarded))
+            self.executor.spawn_blocking(meter, ctx.job(), move || pollster::block_on(guarded))
         } else {
-            self.executor.spawn(ctx.job(), guarded)
+            self.executor.spawn(meter, ctx.job(), guarded)
         };
         let end = {
             let mut handler = std::pin::pin!(
@@ -240,9 +241,11 @@ impl Runner {
 
     fn failed(&self, ctx: &JobContext, failure: &Failure, outcome: fn(ErrorReport) -> Outcome) -> (Outcome, Verdicts) {
         let do_not_retry = failure.do_not_retry_reason().map(str::to_owned);
+        let (meter, policy) = (ctx.client().meter(), &self.retry_policy);
         let verdict = match do_not_retry {
             Some(_) => RetryVerdict::AsConfigured,
-            None => guarded_verdict(&*self.retry_policy, ctx.job(), ctx.attempt(), failure),
+            None => guard::call(meter, guard::RETRY_POLICY, || policy.verdict(ctx.job(), ctx.attempt(), failure))
+                .unwrap_or(RetryVerdict::AsConfigured),
         };
         let verdicts = Verdicts {
             do_not_retry,
@@ -252,7 +255,7 @@ impl Runner {
                 RetryVerdict::AsConfigured | RetryVerdict::Refuse => None,
             },
         };
-        (outcome(sanitized(&*self.sanitizer, failure)), verdicts)
+        (outcome(sanitized(meter, &*self.sanitizer, failure)), verdicts)
     }
 
     fn conclude(ctx: &JobContext, outcome: Outcome, verdicts: Verdicts, held: Option<Held>) -> Ended {
@@ -340,26 +343,12 @@ struct Timeout(Duration);
 #[error("NotCommitted: the handler completed its job in a transaction of its own, but did not commit it")]
 struct NotCommitted;
 
-fn guarded_verdict(policy: &dyn RetryPolicy, job: &JobRecord, attempt: u32, failure: &Failure) -> RetryVerdict {
-    std::panic::catch_unwind(AssertUnwindSafe(|| policy.verdict(job, attempt, failure))).unwrap_or_else(|_| {
-        tracing::error!(job.id = %job.id, "the retry policy panicked; the job's own settings decide");
-        RetryVerdict::AsConfigured
-    })
-}
-
 /// Sanitized once; every reader gets this text.
-fn sanitized(sanitizer: &dyn ErrorSanitizer, failure: &Failure) -> ErrorReport {
-    let clean = AssertUnwindSafe(|| sanitizer.sanitize(failure.class(), failure.message()));
-    let text = std::panic::catch_unwind(clean).unwrap_or_else(|_| {
-        tracing::error!("the error sanitizer panicked; the error's text is withheld");
-        format!("{}: text withheld, the error sanitizer panicked", failure.class())
-    });
+fn sanitized(meter: &Meter, sanitizer: &dyn ErrorSanitizer, failure: &Failure) -> ErrorReport {
+    let clean = || sanitizer.sanitize(failure.class(), failure.message());
+    let text = guard::call(meter, guard::ERROR_SANITIZER, clean)
+        .unwrap_or_else(|_| format!("{}: text withheld, the error sanitizer panicked", failure.class()));
     ErrorReport::new(failure.class(), &text)
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
 fn outcome_name(outcome: &Outcome) -> &'static str {
@@ -414,7 +403,7 @@ mod tests {
             registry: Registry::build(vec![Registration::of::<Never>()], &StateMap::default()).unwrap(),
             gates: Arc::new([Box::new(gate) as Box<dyn Gate>]),
             executor: Executor::default(),
-            resilience: Guarded::new(Arc::new(crate::AlwaysAdmit)),
+            resilience: Guarded::new(Arc::new(crate::AlwaysAdmit), Meter::default()),
             retry_policy: Arc::new(crate::DefaultRetryPolicy),
             sanitizer: Arc::new(crate::DefaultErrorSanitizer),
             cancel_grace: Duration::ZERO,

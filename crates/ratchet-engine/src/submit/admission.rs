@@ -13,7 +13,7 @@ use ratchet_core::store::{SubmitOutcome, SubmitUnit};
 use ratchet_core::{Hint, InvalidInput, JobSpec, JobType, Kind, NewJob, limits};
 
 use crate::client::Client;
-use crate::observe::metrics::names;
+use crate::observe::metrics::{Meter, names};
 use crate::protect::authorizer::{Action, Authorizer, Target};
 use crate::protect::codec::{Codec, Part};
 use crate::protect::policy::{self, JobPolicy, PolicyRefusal};
@@ -155,14 +155,15 @@ impl Client {
         }
         let codec = &self.rules().codec;
         let named = |e: InvalidInput| InvalidInput::new(format!("{place}{}", e.field()), e.problem());
-        let sealed = codec.seal(Part::Arguments(&spec.kind), &spec.payload, "payload", limits::PAYLOAD_BYTES_MAX);
+        let (part, most) = (Part::Arguments(&spec.kind), limits::PAYLOAD_BYTES_MAX);
+        let sealed = codec.seal(self.meter(), part, &spec.payload, "payload", most);
         spec.payload = sealed.map_err(named)?;
         Ok(())
     }
 
     fn check(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
-        let count = |_: &PolicyRefusal| self.bus().meter().count(names::SUBMITS_REFUSED, &[("reason", "policy")], 1);
-        self.rules().check(spec).inspect_err(count)
+        let count = |_: &PolicyRefusal| self.meter().count(names::SUBMITS_REFUSED, &[("reason", "policy")], 1);
+        self.rules().check(self.meter(), spec).inspect_err(count)
     }
 
     /// Submits for whom the client acts, unless it is for somebody else.
@@ -180,15 +181,15 @@ impl Client {
 
 impl Rules {
     /// Whether the policy allows a job. Ratchet's own steps come with jobs that it was asked about.
-    pub(crate) fn check(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
-        if is_own_step(&spec.kind) { Ok(()) } else { policy::ask(self.policy.as_ref(), spec) }
+    pub(crate) fn check(&self, meter: &Meter, spec: &JobSpec) -> Result<(), PolicyRefusal> {
+        if is_own_step(&spec.kind) { Ok(()) } else { policy::ask(meter, self.policy.as_ref(), spec) }
     }
 
     /// Lets schedules in that the code of this node declares. They are written as they are: nodes compare what is stored with
     /// what they declare, and no two encryptions of a text are the same.
-    pub(crate) fn admit_declared(&self, all: &[NewSchedule]) -> Result<(), PolicyRefusal> {
+    pub(crate) fn admit_declared(&self, meter: &Meter, all: &[NewSchedule]) -> Result<(), PolicyRefusal> {
         let named = |new: &NewSchedule| format!("schedule of {}: ", new.spec.kind);
-        all.iter().try_for_each(|new| self.check(&new.spec).map_err(|refusal| refusal.at(&named(new))))
+        all.iter().try_for_each(|new| self.check(meter, &new.spec).map_err(|refusal| refusal.at(&named(new))))
     }
 }
 

@@ -1,11 +1,9 @@
 //! The heartbeat: on a thread and a runtime of its own, so that a blocked executor does not kill the node.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::store::HeartbeatStore;
 use ratchet_core::{Clock, NodeId, Store, StoreError};
@@ -13,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use crate::guard::{self, GuardedCode};
 use crate::node::ids::new_node_id;
 use crate::observe::stats::{Counters, Loop};
 use crate::upkeep::clock_skew::{MEASURE_EVERY, ROUND_TRIP_MAX, SkewWarning, skew_us};
@@ -152,6 +151,9 @@ fn beat_until_stopped(config: &HeartbeatConfig, ready: Ready, stop: &AtomicBool)
     }
 }
 
+/// The heartbeat as the guard knows it.
+const GUARDED: GuardedCode = Loop::Heartbeat.guarded();
+
 struct Beater<'a> {
     config: &'a HeartbeatConfig,
     heartbeat: Option<Box<dyn HeartbeatStore>>,
@@ -184,7 +186,8 @@ impl Beater<'_> {
     async fn beat(&mut self) {
         let begun = Instant::now();
         let deadline = self.before_fencing(self.config.heartbeat.max(Duration::from_millis(250)));
-        match tokio::time::timeout(deadline, AssertUnwindSafe(self.try_beat()).catch_unwind()).await {
+        let meter = &self.config.counters.meter;
+        match tokio::time::timeout(deadline, guard::run(meter, GUARDED, self.try_beat())).await {
             Ok(Ok(Ok(true))) => {
                 if begun.duration_since(self.heard) >= self.config.grace {
                     // Others could have noticed the gap, so the wait before rescuing them begins anew.
@@ -202,18 +205,14 @@ impl Beater<'_> {
             Ok(Ok(Ok(false))) => {
                 self.standing.right.cancel();
                 // A call that does not return must not end the heartbeat.
-                let reborn = AssertUnwindSafe(self.reincarnate()).catch_unwind();
+                let reborn = guard::run(meter, GUARDED, self.reincarnate());
                 if !matches!(tokio::time::timeout(deadline, reborn).await, Ok(Ok(()))) {
                     self.missed(None);
                 }
             }
             Ok(Ok(Err(error))) => self.missed(Some(&error)),
             // Nor may a panic: a node that goes on unheard would have its jobs taken while it runs them.
-            Ok(Err(_)) => {
-                tracing::error!("a heartbeat panicked");
-                self.missed(None);
-            }
-            Err(_) => self.missed(None),
+            Ok(Err(_)) | Err(_) => self.missed(None),
         }
         // Sampled after the attempt: a process that was stopped for long learns of it here.
         if self.heard.elapsed() >= self.config.grace * 2 / 3 && !self.standing.fenced {
@@ -236,9 +235,9 @@ impl Beater<'_> {
         let limit = self.before_fencing(ROUND_TRIP_MAX);
         let Some(heartbeat) = self.heartbeat.as_mut().filter(|_| self.measure <= Instant::now()) else { return };
         self.measure = Instant::now() + MEASURE_EVERY;
-        let clock = &self.config.clock;
+        let HeartbeatConfig { clock, counters, .. } = self.config;
         let (begun, before) = (Instant::now(), clock.now());
-        let asked = AssertUnwindSafe(heartbeat.database_time()).catch_unwind();
+        let asked = guard::run(&counters.meter, GUARDED, heartbeat.database_time());
         let answer = tokio::time::timeout(limit, asked).await;
         let (took, after) = (begun.elapsed(), clock.now());
         let database = match answer {

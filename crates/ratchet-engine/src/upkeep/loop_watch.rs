@@ -1,12 +1,12 @@
 //! Telling those who watch what no loop tells of itself: how long ago each did what it is for, and what became of hints.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::coordinator::CoordinatorStats;
 use ratchet_core::{Clock, ClusterCoordinator};
 
+use crate::guard;
 use crate::observe::metrics::{Meter, names};
 use crate::observe::stats::Counters;
 
@@ -29,9 +29,9 @@ pub(crate) async fn tell(
         for one in counters.last_success.ages(clock.now()) {
             counters.meter.gauge(names::LOOP_AGE, &[("loop", one.which.as_str())], one.since.as_secs_f64());
         }
-        // The coordinator may be the user's: a panic costs its metrics.
-        let ask =
-            |coordinator: &Arc<dyn ClusterCoordinator>| catch_unwind(AssertUnwindSafe(|| coordinator.stats())).ok();
+        let ask = |coordinator: &Arc<dyn ClusterCoordinator>| {
+            guard::call(&counters.meter, guard::COORDINATOR, || coordinator.stats()).ok()
+        };
         if let Some(now) = coordinator.as_ref().and_then(ask) {
             tell_hints(&counters.meter, told, now);
             told = now;

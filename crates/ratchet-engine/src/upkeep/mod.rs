@@ -10,15 +10,14 @@ pub(crate) mod service_watch;
 pub(crate) mod loop_watch;
 
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use ratchet_core::{Clock, StoreError};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
+use crate::guard;
 use crate::observe::stats::{Counters, Loop};
 use crate::upkeep::heartbeat::Standing;
 
@@ -68,7 +67,8 @@ async fn supervise<U: Upkeep>(
             continue;
         }
         let span = tracing::debug_span!("node.upkeep", upkeep = U::LOOP.as_str(), node = %now.node);
-        let wait = match AssertUnwindSafe(upkeep.look(&now).instrument(span)).catch_unwind().await {
+        let look = guard::run(&counters.meter, U::LOOP.guarded(), upkeep.look(&now).instrument(span));
+        let wait = match look.await {
             Ok(Ok(wait)) => {
                 failures = 0;
                 counters.last_success.mark(U::LOOP, clock.now());
@@ -85,7 +85,6 @@ async fn supervise<U: Upkeep>(
             }
             Err(_) => {
                 failures = failures.saturating_add(1);
-                tracing::error!(upkeep = U::LOOP.as_str(), failures, "upkeep panicked; trying again");
                 pause(failures)
             }
         };

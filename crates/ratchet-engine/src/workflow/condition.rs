@@ -7,10 +7,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::client::Client;
 use crate::job::failure::Failure;
 use crate::job::registry::Registration;
 use crate::job::{Job, JobDefaults};
-use crate::protect::codec::{Codec, CodecError};
+use crate::protect::codec::CodecError;
 use crate::pump::slots::INTERNAL_QUEUE;
 use crate::run::context::{JobContext, decode_input};
 
@@ -172,13 +173,13 @@ pub(crate) fn handed_over(input: &Input) -> Option<JsonText> {
 }
 
 /// The result of a job before, decoded; also inside the answer of a condition.
-pub(crate) fn open_result(codec: &Codec, input: &Input) -> Result<Option<JsonText>, CodecError> {
+pub(crate) fn open_result(client: &Client, input: &Input) -> Result<Option<JsonText>, CodecError> {
     let Some(stored) = &input.result else { return Ok(None) };
     if !input.kind.as_str().starts_with(CONDITION_PREFIX) {
-        return codec.open(stored).map(Some);
+        return client.decoded(stored).map(Some);
     }
     let Ok(answer) = stored.decode::<Answer>() else { return Ok(Some(stored.clone())) };
-    let opened = Answer { judged: codec.open(&answer.judged)?, ..answer };
+    let opened = Answer { judged: client.decoded(&answer.judged)?, ..answer };
     let text = serde_json::to_string(&opened).expect("a flag and JSON are JSON");
     Ok(Some(JsonText::from_store(text)))
 }

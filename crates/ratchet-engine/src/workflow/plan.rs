@@ -56,7 +56,7 @@ impl Plan {
         let needs_step = |link: &&Link| match &link.when.condition {
             Ok(Conditional::Function(_)) => true,
             Ok(Conditional::Data(Condition::Result(_))) => {
-                client.rules().codec.covers(Part::Result(&self.jobs[link.parent].spec.kind))
+                client.rules().codec.covers(client.meter(), Part::Result(&self.jobs[link.parent].spec.kind))
             }
             Ok(Conditional::Data(_)) | Err(_) => false,
         };

@@ -22,6 +22,7 @@ mod lifecycle;
 #[cfg(feature = "log-layer")]
 mod log_layer;
 mod metrics;
+mod panics;
 mod permits;
 mod policies;
 mod schedules;

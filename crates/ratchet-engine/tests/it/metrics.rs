@@ -16,7 +16,7 @@ use crate::support::{Ahead, Play, Stage, event, eventually, memory, quick};
 
 /// Keeps what it is told.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<BTreeMap<String, u64>>>, Arc<Mutex<BTreeMap<String, f64>>>);
+pub(crate) struct Kept(Arc<Mutex<BTreeMap<String, u64>>>, Arc<Mutex<BTreeMap<String, f64>>>);
 
 impl Kept {
     /// What was last told of something that stands at a value.
@@ -24,7 +24,7 @@ impl Kept {
         self.1.lock().unwrap().get(name).copied()
     }
 
-    fn get(&self, name: &str) -> u64 {
+    pub(crate) fn get(&self, name: &str) -> u64 {
         self.0.lock().unwrap().get(name).copied().unwrap_or(0)
     }
 
@@ -87,7 +87,7 @@ async fn every_end_of_an_attempt_has_its_figures() {
         assert_eq!(kept.get(name), value, "{name} of {:#?}", kept.0.lock().unwrap());
     }
     assert!(kept.get(&format!("{}{{outcome=ok}}", names::TURN)) >= 5);
-    for operation in ["submit", "turn", "reconcile", "heartbeat", "find", "cancel", "waiting_lanes"] {
+    for operation in ["submit", "settle_and_claim", "reconcile", "heartbeat", "find", "cancel", "waiting_lanes"] {
         let name = format!("ratchet.store.operation{{operation={operation},outcome=ok}}");
         assert!(kept.get(&name) >= 1, "{name} of {:#?}", kept.0.lock().unwrap());
     }
@@ -196,11 +196,12 @@ async fn a_call_of_the_store_is_timed_however_it_ends() {
     let told = |operation: &str, outcome: &str| {
         kept.get(&format!("ratchet.store.operation{{operation={operation},outcome={outcome}}}"))
     };
-    eventually("calls that are answered", async || told("turn", "ok") >= 1 && told("archive", "ok") >= 1).await;
-    assert_eq!(told("turn", "error"), 0);
+    eventually("calls that are answered", async || told("settle_and_claim", "ok") >= 1 && told("archive", "ok") >= 1)
+        .await;
+    assert_eq!(told("settle_and_claim", "error"), 0);
     store.plan(|_, _| Some(Fault::Down));
     node.enqueue(Play::Return("x".into())).submit().await.unwrap();
-    eventually("calls that fail", async || told("turn", "error") >= 1).await;
+    eventually("calls that fail", async || told("settle_and_claim", "error") >= 1).await;
     node.shutdown().await;
     let (stuck, kept) = (Faulty::new(memory()), Kept::default());
     stuck.archives.store(0, std::sync::atomic::Ordering::SeqCst);

@@ -57,7 +57,14 @@ async fn a_node_that_could_not_declare_its_resources_is_not_left_behind() {
 struct Recorder {
     calls: Arc<Mutex<Vec<String>>>,
     name: &'static str,
-    fails: bool,
+    ends: HookEnd,
+}
+
+#[derive(Clone, Copy)]
+enum HookEnd {
+    Good,
+    Fails,
+    Panics,
 }
 
 impl Recorder {
@@ -70,7 +77,11 @@ impl Recorder {
 impl LifecycleHook for Recorder {
     async fn before_start(&self) -> Result<(), BoxError> {
         self.note("before_start");
-        if self.fails { Err("no".into()) } else { Ok(()) }
+        match self.ends {
+            HookEnd::Good => Ok(()),
+            HookEnd::Fails => Err("no".into()),
+            HookEnd::Panics => panic!("a hook gone wrong"),
+        }
     }
     async fn after_start(&self) -> Result<(), BoxError> {
         self.note("after_start");
@@ -89,12 +100,12 @@ impl LifecycleHook for Recorder {
 #[tokio::test]
 async fn hooks_are_paired_also_when_the_start_fails() {
     let calls = Arc::new(Mutex::new(Vec::new()));
-    let hook = |name, fails| Recorder { calls: calls.clone(), name, fails };
+    let hook = |name, ends| Recorder { calls: calls.clone(), name, ends };
     let stage = Stage::default();
     let ratchet = quick(&stage)
         .store(memory())
-        .lifecycle_hook(hook("a", false))
-        .lifecycle_hook(hook("b", false))
+        .lifecycle_hook(hook("a", HookEnd::Good))
+        .lifecycle_hook(hook("b", HookEnd::Good))
         .start()
         .await
         .unwrap();
@@ -102,10 +113,12 @@ async fn hooks_are_paired_also_when_the_start_fails() {
     let all = ["a before_start", "b before_start", "a after_start", "b after_start"];
     let end = ["b before_stop", "a before_stop", "b after_stop", "a after_stop"];
     assert_eq!(*calls.lock().unwrap(), [all, end].concat());
-    calls.lock().unwrap().clear();
-    let builder = quick(&stage).store(memory()).lifecycle_hook(hook("a", false));
-    refused(builder.lifecycle_hook(hook("b", true)).lifecycle_hook(hook("c", false)), "hook").await;
-    assert_eq!(*calls.lock().unwrap(), ["a before_start", "b before_start", "b after_stop", "a after_stop"]);
+    for (ends, said) in [(HookEnd::Fails, "the start: no"), (HookEnd::Panics, "the hook panicked: a hook gone wrong")] {
+        calls.lock().unwrap().clear();
+        let builder = quick(&stage).store(memory()).lifecycle_hook(hook("a", HookEnd::Good));
+        refused(builder.lifecycle_hook(hook("b", ends)).lifecycle_hook(hook("c", HookEnd::Good)), said).await;
+        assert_eq!(*calls.lock().unwrap(), ["a before_start", "b before_start", "b after_stop", "a after_stop"]);
+    }
 }
 
 #[tokio::test]
