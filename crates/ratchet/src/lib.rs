@@ -338,7 +338,7 @@ pub use ratchet_core::page::JobFilter;
 pub use ratchet_core::page::ListCursor;
 pub use ratchet_core::page::ListOrder;
 pub use ratchet_core::page::Page;
-pub use ratchet_core::record::Timing;
+pub use ratchet_core::record::AttemptTiming;
 pub use ratchet_core::service::NodeServices;
 pub use ratchet_core::service::ServiceStand;
 pub use ratchet_core::service::ServiceVitals;
