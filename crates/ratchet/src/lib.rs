@@ -133,6 +133,7 @@ pub use ratchet_engine::Slots;
 pub use ratchet_engine::StartError;
 pub use ratchet_engine::Stats;
 pub use ratchet_engine::TestContext;
+pub use ratchet_engine::Timing;
 pub use ratchet_engine::condition_registration_of;
 pub use ratchet_engine::conditions;
 pub use ratchet_engine::jobs;

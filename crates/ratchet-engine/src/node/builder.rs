@@ -14,6 +14,7 @@ use crate::job_log::{JobLogSink, JobLogs};
 use crate::node::config::{Config, Slots};
 use crate::node::hooks::{HostIdentity, LifecycleHook, NodeIdentity};
 use crate::node::ids::SystemClock;
+use crate::node::timing::Timing;
 use crate::observe::bus::Listener;
 use crate::observe::events::JobEvent;
 use crate::observe::metrics::{FacadeMetrics, MetricsCollector};
@@ -273,30 +274,10 @@ impl RatchetBuilder {
         self
     }
 
-    /// How often the node says that it lives. Five seconds by default; up to a quarter of the grace while the database is
-    /// slow to answer.
-    pub fn heartbeat(mut self, every: Duration) -> Self {
-        self.config.heartbeat = every;
-        self
-    }
-
-    /// A node that was not heard of for so long is dead, and its jobs go to others. At least three heartbeats; thirty
-    /// seconds by default.
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.config.grace = grace;
-        self
-    }
-
-    /// How often the node looks for jobs of dead nodes. Ten seconds by default.
-    pub fn rescue_scan(mut self, every: Duration) -> Self {
-        self.config.scan = every;
-        self
-    }
-
-    /// How often the node compares what it runs with what the store says: how fast a cancellation arrives. 750 ms
-    /// by default.
-    pub fn reconcile(mut self, every: Duration) -> Self {
-        self.config.reconcile = every;
+    /// Sets the node's times, such as how long it may be silent before others rescue its jobs:
+    /// `.timing(Timing::with_grace(Duration::from_secs(10)))`. Defaults to [`Timing::default`].
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.config.timing = timing;
         self
     }
 
@@ -306,35 +287,10 @@ impl RatchetBuilder {
         self
     }
 
-    /// How long a handler that is told to end may take to notice. One second by default.
-    pub fn cancel_grace(mut self, grace: Duration) -> Self {
-        self.config.cancel_grace = grace;
-        self
-    }
-
     /// How long jobs are kept after their end: ninety days, and a year in the archive, by default; logs thirty days.
     /// [`Retention::keep_everything`] archives and deletes nothing.
     pub fn retention(mut self, retention: Retention) -> Self {
         self.config.retention = retention;
-        self
-    }
-
-    /// How often it is looked for jobs that were kept long enough. Every minute by default; one node of all does.
-    pub fn retention_interval(mut self, every: Duration) -> Self {
-        self.config.retention_interval = every;
-        self
-    }
-
-    /// How often the node tells its [collector](Self::metrics_collector) how deep the queues are: every 15 seconds.
-    pub fn gauges(mut self, every: Duration) -> Self {
-        self.config.gauges = every;
-        self
-    }
-
-    /// How long one of the node's own calls of the store may take before it counts as lost. Thirty seconds by default. What a client
-    /// asks for has no deadline: its caller decides how long to wait.
-    pub fn store_deadline(mut self, deadline: Duration) -> Self {
-        self.config.store_deadline = deadline;
         self
     }
 }

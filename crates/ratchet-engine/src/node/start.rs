@@ -121,7 +121,7 @@ impl RatchetBuilder {
         let name = identity.node_name()?;
         let meter = Meter::new(self.metrics);
         let shared = Metered::for_client(store.clone(), meter.clone());
-        let store = Metered::for_node(store, meter.clone(), config.store_deadline);
+        let store = Metered::for_node(store, meter.clone(), config.timing.store_deadline);
         let counters = Arc::new(Counters::new(meter.clone()));
         let coordinator = self.coordinator.or_else(|| store.coordinator());
         let rules = self.rules;
@@ -138,7 +138,7 @@ impl RatchetBuilder {
             resilience: resilience.clone(),
             retry_policy: self.retry_policy,
             sanitizer: self.sanitizer,
-            cancel_grace: config.cancel_grace,
+            cancel_grace: config.timing.cancel_grace,
         };
         let services = ServiceWatch::new(&runner.registry, resilience.clone(), counters.clone(), self.clock.clone());
         services.warn_of_others(given.keys());
@@ -150,13 +150,13 @@ impl RatchetBuilder {
         hooks.before_start().await?;
         let begun = async {
             let (client, resilience, called) = (client.clone(), resilience.clone(), services.services().clone());
-            let orders = BreakerOrders::begin(store.clone(), client, resilience, called, config.heartbeat);
+            let orders = BreakerOrders::begin(store.clone(), client, resilience, called, config.timing.heartbeat);
             let orders = orders.await?;
             let heartbeat = Heartbeat::start(HeartbeatConfig {
                 store: store.clone(),
                 registration: registration.clone(),
-                heartbeat: config.heartbeat,
-                grace: config.grace,
+                heartbeat: config.timing.heartbeat,
+                grace: config.timing.grace,
                 clock: self.clock.clone(),
                 counters: counters.clone(),
             });
@@ -202,15 +202,15 @@ impl RatchetBuilder {
                 node.send_replace(standing.borrow().node);
             }
         });
-        tasks.side.spawn(services.run(config.heartbeat));
+        tasks.side.spawn(services.run(config.timing.heartbeat));
         let coordinator = client.coordinator().cloned();
-        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.heartbeat));
-        let (scan, deadline) = (config.scan, config.store_deadline);
+        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.timing.heartbeat));
+        let (scan, deadline) = (config.timing.scan, config.timing.store_deadline);
         let rescuer = Rescuer {
             store: store.clone(),
             client: client.clone(),
             scan,
-            grace: config.grace,
+            grace: config.timing.grace,
             counters: counters.clone(),
         };
         let firer = Firer::new(store.clone(), client.clone(), declarations);
@@ -228,11 +228,11 @@ impl RatchetBuilder {
                 client.clone(),
                 counters.clone(),
                 config.retention,
-                config.retention_interval,
+                config.timing.retention_interval,
             );
             side.spawn(&mut tasks, archiver);
         }
-        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges));
+        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.timing.gauges));
         let logs = LogQueue::new(config.job_logs, counters.clone());
         // The writer has a deadline of its own, whatever the sink.
         let sink = self.job_log_sink.unwrap_or_else(|| Arc::new(StoreSink(shared)));
@@ -248,7 +248,7 @@ impl RatchetBuilder {
             woken.wake().work();
         };
         tasks.hints = client.coordinator().map(|coordinator| coordinator.listen(client.origin(), Box::new(heard)));
-        let (drain_timeout, store_deadline) = (config.drain, config.store_deadline);
+        let (drain_timeout, store_deadline) = (config.drain, config.timing.store_deadline);
         let pump = Pump::new(PumpParts {
             store: store.clone(),
             client: client.clone(),
@@ -314,7 +314,7 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewSchedule]) ->
         "blocking": blocking.collect::<Vec<_>>(),
         "services": calls,
         "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
-        "grace_ms": u64::try_from(config.grace.as_millis()).unwrap_or(u64::MAX),
+        "grace_ms": u64::try_from(config.timing.grace.as_millis()).unwrap_or(u64::MAX),
     });
     JsonText::encode("node info", &info, 1024 * 1024)
 }

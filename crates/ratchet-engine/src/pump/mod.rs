@@ -178,7 +178,7 @@ impl Pump {
             due: None,
             ask_due: None,
             asked_due: now,
-            reconcile: now + config.reconcile,
+            reconcile: now + config.timing.reconcile,
             reconcile_failures: 0,
             settle: now,
             release: now,
@@ -371,7 +371,7 @@ impl Pump {
         if results + permits == 0 && !held {
             return Some(ShutdownLeftovers::Nothing);
         }
-        if now < deadline + self.config.cancel_grace * 2 + GIVE_UP_AFTER {
+        if now < deadline + self.config.timing.cancel_grace * 2 + GIVE_UP_AFTER {
             return None;
         }
         tracing::error!(
@@ -430,7 +430,7 @@ impl Pump {
                 drop(span);
             }
         });
-        self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.reconcile);
+        self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.timing.reconcile);
         self.running.insert(fence, RunningAttempt { job, ctx, cancel, pool, task: task.abort_handle() });
         true
     }

@@ -36,9 +36,9 @@ impl Pump {
         // A node without work looks too, though less often: a claim may have been committed after its deadline.
         let idle = self.running.is_empty() && !self.timers.claim_uncertain;
         let pause = match failures {
-            0 if idle => self.config.reconcile * IDLE_FACTOR,
-            0 => self.config.reconcile,
-            _ => self.config.reconcile.max(pause_after(failures - 1)),
+            0 if idle => self.config.timing.reconcile * IDLE_FACTOR,
+            0 => self.config.timing.reconcile,
+            _ => self.config.timing.reconcile.max(pause_after(failures - 1)),
         };
         self.timers.reconcile = Instant::now() + pause;
     }

@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use ratchet_core::{JobId, LogFilter, LogLevel, LogLine, MemoryStore, Retention};
 use ratchet_engine::{
     BulkEventKind, Client, Failure, Job, JobContext, JobDefaults, JobLogSink, JobLogs, LogSinkError, OwnJobs, Ratchet,
-    RatchetBuilder,
+    RatchetBuilder, Timing,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::support::{Stage, eventually, memory, quick};
+use crate::support::{Stage, busy_archiver, eventually, memory, quick, quick_timing};
 
 /// Writes so many lines, fails so many times, and returns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -189,8 +189,8 @@ async fn a_node_that_stops_writes_what_is_left() {
 #[tokio::test]
 async fn a_sink_that_hangs_is_in_nobodys_way() {
     let sink = Told { gate: Some(Arc::new(Semaphore::new(0))), ..Told::default() };
-    let deadline = Duration::from_millis(300);
-    let ratchet = builder(&memory()).store_deadline(deadline).job_log_sink(sink.clone()).start().await.unwrap();
+    let timing = Timing { store_deadline: Duration::from_millis(300), ..quick_timing() };
+    let ratchet = builder(&memory()).timing(timing).job_log_sink(sink.clone()).start().await.unwrap();
     let begun = Instant::now();
     for _ in 0..20 {
         ratchet.enqueue(Scribe::of(10)).submit().await.unwrap().result().await.unwrap();
@@ -308,8 +308,7 @@ async fn jobs_that_log_nothing_cost_no_call() {
 #[tokio::test]
 async fn a_node_deletes_lines_that_were_kept_long_enough() {
     let retention = Retention { logs: Some(Duration::from_secs(1)), ..Retention::keep_everything() };
-    let ratchet =
-        builder(&memory()).retention(retention).retention_interval(Duration::from_millis(10)).start().await.unwrap();
+    let ratchet = builder(&memory()).retention(retention).timing(busy_archiver()).start().await.unwrap();
     let mut events = ratchet.bulk_events();
     let handle = ratchet.enqueue(Scribe::of(3)).submit().await.unwrap();
     handle.result().await.unwrap();

@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use ratchet_core::claim::{Boost, ClaimRequest, Pool};
 use ratchet_core::store::{ClusterStore as _, ControlStore as _, ResourceStore as _, TurnStore as _};
 use ratchet_core::{JobState, Kind, MemoryStore, QueueName, ResourceLimit, ResourceName};
-use ratchet_engine::{Client, Failure, Job, JobContext, JobDefaults, Ratchet, RatchetBuilder, Slots, StartError};
+use ratchet_engine::{
+    Client, Failure, Job, JobContext, JobDefaults, Ratchet, RatchetBuilder, Slots, StartError, Timing,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Blocking, Play, Stage, eventually, memory, quick, started};
+use crate::support::{Blocking, Play, Stage, eventually, memory, quick, quick_timing, started};
 
 /// A node that finds out by itself that a permit is free, and not because time has passed.
 fn node(stage: &Stage, store: MemoryStore) -> RatchetBuilder {
@@ -42,7 +44,8 @@ async fn jobs_with_a_resource_wait_for_each_other_and_no_others_do() {
 async fn a_canceled_handler_keeps_its_permit_until_it_has_ended() {
     let stage = Stage::default();
     // Long enough to be seen.
-    let ratchet = node(&stage, memory()).cancel_grace(Duration::from_millis(400)).start().await.unwrap();
+    let timing = Timing { cancel_grace: Duration::from_millis(400), ..quick_timing() };
+    let ratchet = node(&stage, memory()).timing(timing).start().await.unwrap();
     let mut events = ratchet.events();
     let deaf = ratchet.enqueue(Play::Hang).resource("printer").submit().await.unwrap();
     started(&mut events, deaf.id()).await;
