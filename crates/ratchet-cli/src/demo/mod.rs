@@ -106,7 +106,7 @@ async fn start(session: &Session, name: &str) -> Result<Ratchet> {
     let ratchet = Ratchet::builder()
         .store(session.create_store().await?)
         .jobs(handlers::all())
-        .node_name(name)
+        .node_name(name.to_owned())
         .queue("default", 20)
         .timing(Timing { reconcile: moment, cancel_grace: moment, ..Timing::default() })
         .drain_timeout(Duration::from_secs(2))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::claim::Boost;
-use ratchet_core::{Clock, ClusterCoordinator, InvalidInput, NodeName, ResourceLimit, Retention, Store};
+use ratchet_core::{Clock, ClusterCoordinator, InvalidInput, ResourceLimit, Retention, Store};
 
 use crate::job::Job;
 use crate::job::inject::StateMap;
@@ -115,21 +115,9 @@ impl RatchetBuilder {
         self
     }
 
-    /// The node's name for people; by default the host's name and the process id.
-    pub fn node_name(mut self, name: impl Into<String>) -> Self {
-        struct Fixed(String);
-        impl NodeIdentity for Fixed {
-            fn node_name(&self) -> Result<NodeName, InvalidInput> {
-                NodeName::new(&self.0)
-            }
-        }
-        self.identity = Box::new(Fixed(name.into()));
-        self
-    }
-
-    /// Where the node's name comes from.
-    pub fn node_identity(mut self, identity: impl NodeIdentity + 'static) -> Self {
-        self.identity = Box::new(identity);
+    /// Sets the node's name for people: a text, or a [`NodeIdentity`] that finds one at the start. Defaults to [`HostIdentity`].
+    pub fn node_name(mut self, name: impl NodeIdentity + 'static) -> Self {
+        self.identity = Box::new(name);
         self
     }
 
