@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::claim::Boost;
-use ratchet_core::{Clock, ClusterCoordinator, InvalidInput, ResourceLimit, Retention, Store};
+use ratchet_core::{Clock, ClusterCoordinator, ResourceLimit, Retention, Store};
 
 use crate::job::Job;
 use crate::job::inject::StateMap;
@@ -47,7 +47,7 @@ pub struct RatchetBuilder {
     pub(crate) strategy: Box<dyn PollingStrategy>,
     pub(crate) breakers: Vec<(String, BreakerConfig)>,
     pub(crate) resilience: Option<Arc<dyn ResilienceStrategy>>,
-    pub(crate) resources: Vec<Result<ResourceLimit, InvalidInput>>,
+    pub(crate) resources: Vec<ResourceLimit>,
     pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Arc<dyn MetricsCollector>,
@@ -180,17 +180,11 @@ impl RatchetBuilder {
         self
     }
 
-    /// How many jobs that name a resource may run at once in the whole cluster, unless somebody has
-    /// [set](crate::Client::set_resource_limit) another limit by hand. May be called several times, for several resources;
-    /// two that differ for one resource are refused at the start.
-    pub fn resource_limit(mut self, name: impl AsRef<str>, max_concurrent: u32) -> Self {
-        self.resources.push(ResourceLimit::new(name, max_concurrent));
-        self
-    }
-
-    /// The same with a delay of its own.
-    pub fn resource(mut self, limit: ResourceLimit) -> Self {
-        self.resources.push(limit.check().map(|()| limit));
+    /// Limits how many jobs that name a resource run at once in the whole cluster, unless another limit was
+    /// [set by hand](crate::Client::set_resource_limit). May be called several times, for several resources; two limits of one
+    /// resource that differ are refused at the start.
+    pub fn resource_limit(mut self, limit: ResourceLimit) -> Self {
+        self.resources.push(limit);
         self
     }
 

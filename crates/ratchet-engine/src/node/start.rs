@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::schedule::NewSchedule;
-use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, StoreError};
+use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, ResourceLimit, StoreError};
 use tokio::sync::watch;
 
 use crate::batch::Canceler;
@@ -112,8 +112,9 @@ impl RatchetBuilder {
         }
         let given = once("breaker", self.breakers, "keep one")?;
         let breakers = breakers(&given, &registrations)?;
-        let resources = self.resources.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let resources = once("resource", resources.into_iter().map(|limit| (limit.name.clone(), limit)), "keep one")?;
+        self.resources.iter().try_for_each(ResourceLimit::check)?;
+        let limits = self.resources.into_iter().map(|limit| (limit.name.clone(), limit));
+        let resources = once("resource_limit", limits, "keep one")?;
         let registry = Registry::build(registrations, &states)?;
         if registry.is_empty() {
             return Err(StartError::NoJobs);

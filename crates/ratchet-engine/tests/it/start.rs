@@ -2,6 +2,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ratchet_core::ResourceLimit;
 use ratchet_core::store::ClusterStore as _;
 use ratchet_engine::{BoxError, LifecycleHook, Ratchet, StartError, Timing};
 
@@ -49,7 +50,8 @@ async fn a_database_that_does_not_answer_cannot_keep_a_node_from_saying_so() {
 async fn a_node_that_could_not_declare_its_resources_is_not_left_behind() {
     let store = Faulty::new(memory());
     store.failures.of(&["declare_resource"]);
-    refused(quick(&Stage::default()).store(store.clone()).resource_limit("printer", 1), "took the database away").await;
+    let limit = ResourceLimit::new("printer", 1).unwrap();
+    refused(quick(&Stage::default()).store(store.clone()).resource_limit(limit), "took the database away").await;
     assert_eq!(store.inner.nodes().await.unwrap(), []);
 }
 
