@@ -10,7 +10,7 @@ use ratchet_core::{Clock, ClusterCoordinator, ResourceLimit, Retention, Store};
 use crate::job::Job;
 use crate::job::inject::StateMap;
 use crate::job::registry::Registration;
-use crate::job_log::{JobLogSink, JobLogs};
+use crate::job_log::JobLogs;
 use crate::node::config::{Config, Slots};
 use crate::node::hooks::{HostIdentity, LifecycleHook, NodeIdentity};
 use crate::node::ids::SystemClock;
@@ -53,7 +53,6 @@ pub struct RatchetBuilder {
     pub(crate) metrics: Arc<dyn MetricsCollector>,
     pub(crate) rules: Rules,
     pub(crate) executor: Executor,
-    pub(crate) job_log_sink: Option<Arc<dyn JobLogSink>>,
     pub(crate) trace_capture: Option<Arc<dyn TraceCapture>>,
 }
 
@@ -80,7 +79,6 @@ impl RatchetBuilder {
             metrics: Arc::new(FacadeMetrics),
             rules: Rules::default(),
             executor: Executor::default(),
-            job_log_sink: None,
             trace_capture: None,
         }
     }
@@ -220,15 +218,10 @@ impl RatchetBuilder {
         self
     }
 
-    /// What is kept of jobs' logs, and how much may wait to be written; [`JobLogs::off`] keeps nothing.
+    /// Sets what is kept of jobs' logs, how much may wait to be written, and where it is written. [`JobLogs::off`] keeps
+    /// nothing, and [`JobLogs::to`] writes somewhere else than to the store.
     pub fn job_logs(mut self, logs: JobLogs) -> Self {
         self.config.job_logs = logs;
-        self
-    }
-
-    /// Takes the lines of jobs' logs, instead of the store's own table.
-    pub fn job_log_sink(mut self, sink: impl JobLogSink) -> Self {
-        self.job_log_sink = Some(Arc::new(sink));
         self
     }
 

@@ -234,9 +234,9 @@ impl RatchetBuilder {
             side.spawn(&mut tasks, archiver);
         }
         side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.timing.gauges));
-        let logs = LogQueue::new(config.job_logs, counters.clone());
+        let logs = LogQueue::new(config.job_logs.clone(), counters.clone());
         // The writer has a deadline of its own, whatever the sink.
-        let sink = self.job_log_sink.unwrap_or_else(|| Arc::new(StoreSink(shared)));
+        let sink = config.job_logs.sink.clone().unwrap_or_else(|| Arc::new(StoreSink(shared)));
         let writer = LogWriter { queue: logs.clone(), sink, deadline };
         tasks.log_writer.spawn(writer.run());
         tasks.logs = Some(logs.clone());
