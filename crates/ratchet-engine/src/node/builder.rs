@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::claim::Boost;
 use ratchet_core::{Clock, ClusterCoordinator, ResourceLimit, Retention, Store};
 
@@ -22,7 +21,7 @@ use crate::observe::trace::TraceCapture;
 use crate::protect::authorizer::Authorizer;
 use crate::protect::codec::{Codec, PayloadCodec};
 use crate::protect::policy::JobPolicy;
-use crate::protect::resilience::ResilienceStrategy;
+use crate::protect::resilience::{CircuitBreakers, ResilienceStrategy};
 use crate::pump::polling::{AdaptivePolling, PollingStrategy};
 use crate::retention::BulkEvent;
 use crate::run::executor::{Executor, ExecutorProvider};
@@ -45,8 +44,7 @@ pub struct RatchetBuilder {
     pub(crate) retry_policy: Arc<dyn RetryPolicy>,
     pub(crate) sanitizer: Arc<dyn ErrorSanitizer>,
     pub(crate) strategy: Box<dyn PollingStrategy>,
-    pub(crate) breakers: Vec<(String, BreakerConfig)>,
-    pub(crate) resilience: Option<Arc<dyn ResilienceStrategy>>,
+    pub(crate) resilience: Box<dyn ResilienceStrategy>,
     pub(crate) resources: Vec<ResourceLimit>,
     pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -71,8 +69,7 @@ impl RatchetBuilder {
             retry_policy: Arc::new(DefaultRetryPolicy),
             sanitizer: Arc::new(DefaultErrorSanitizer),
             strategy: Box::new(AdaptivePolling::default()),
-            breakers: Vec::new(),
-            resilience: None,
+            resilience: Box::new(CircuitBreakers::default()),
             resources: Vec::new(),
             coordinator: None,
             clock: Arc::new(SystemClock),
@@ -162,19 +159,13 @@ impl RatchetBuilder {
         self
     }
 
-    /// How the circuit breaker of a service judges, whatever its kinds say. May be called several times, for several services;
-    /// two that differ for one service are refused at the start, and so are kinds that ask for different ones.
-    pub fn breaker(mut self, service: impl Into<String>, config: BreakerConfig) -> Self {
-        self.breakers.push((service.into(), config));
-        self
-    }
-
-    /// Decides whether the jobs of a service run now, instead of the built-in circuit breakers: [`AlwaysAdmit`] turns them
-    /// off.
+    /// Sets what decides whether the jobs of a service run now. Defaults to [`CircuitBreakers::default`], and
+    /// `CircuitBreakers::default().with("payments", config)` configures the breaker of one service. [`AlwaysAdmit`] turns
+    /// breakers off.
     ///
     /// [`AlwaysAdmit`]: crate::AlwaysAdmit
     pub fn resilience_strategy(mut self, strategy: impl ResilienceStrategy) -> Self {
-        self.resilience = Some(Arc::new(strategy));
+        self.resilience = Box::new(strategy);
         self
     }
 

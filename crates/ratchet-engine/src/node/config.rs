@@ -93,10 +93,20 @@ pub(crate) fn once<N: Ord + Debug, V: PartialEq + Debug>(
     let mut all: BTreeMap<N, V> = BTreeMap::new();
     for (name, value) in said {
         if let Some(first) = all.get(&name).filter(|first| **first != value) {
-            let problem = format!("of {name:?} is given twice, as {first:?} and as {value:?}; {advice}");
-            return Err(InvalidInput::new(option, problem));
+            return Err(given_twice(option, &name, first, &value, advice));
         }
         all.insert(name, value);
     }
     Ok(all)
+}
+
+/// The refusal of two values that differ for one name.
+pub(crate) fn given_twice<V: Debug>(
+    option: &str,
+    name: &impl Debug,
+    first: &V,
+    second: &V,
+    advice: &str,
+) -> InvalidInput {
+    InvalidInput::new(option, format!("of {name:?} is given twice, as {first:?} and as {second:?}; {advice}"))
 }

@@ -29,7 +29,7 @@ use crate::observe::metrics::Meter;
 use crate::observe::stats::Counters;
 use crate::protect::breaker_orders::BreakerOrders;
 use crate::protect::policy::PolicyRefusal;
-use crate::protect::resilience::{CircuitBreakers, Guarded};
+use crate::protect::resilience::Guarded;
 use crate::pump::{Pump, PumpParts, ShutdownLeftovers};
 use crate::retention::Archiver;
 use crate::run::Runner;
@@ -110,8 +110,7 @@ impl RatchetBuilder {
         for scheduled in registrations.iter().filter_map(Registration::schedule) {
             schedules.push(scheduled.clone().into_new_schedule(self.clock.now())?);
         }
-        let given = once("breaker", self.breakers, "keep one")?;
-        let breakers = breakers(&given, &registrations)?;
+        let called = called_services(&registrations);
         self.resources.iter().try_for_each(ResourceLimit::check)?;
         let limits = self.resources.into_iter().map(|limit| (limit.name.clone(), limit));
         let resources = once("resource_limit", limits, "keep one")?;
@@ -119,6 +118,8 @@ impl RatchetBuilder {
         if registry.is_empty() {
             return Err(StartError::NoJobs);
         }
+        let mut resilience = self.resilience;
+        resilience.configure(&called)?;
         let name = identity.node_name()?;
         let meter = Meter::new(self.metrics);
         let shared = Metered::for_client(store.clone(), meter.clone());
@@ -131,7 +132,7 @@ impl RatchetBuilder {
         if let Some(capture) = self.trace_capture {
             client.capture_traces(capture);
         }
-        let resilience = Guarded::new(self.resilience.unwrap_or_else(|| Arc::new(breakers)));
+        let resilience = Guarded::new(resilience.into());
         let runner = Runner {
             registry,
             gates: gates(&rules),
@@ -142,7 +143,6 @@ impl RatchetBuilder {
             cancel_grace: config.timing.cancel_grace,
         };
         let services = ServiceWatch::new(&runner.registry, resilience.clone(), counters.clone(), self.clock.clone());
-        services.warn_of_others(given.keys());
         let known = NodeDefaults { boost: config.boost, services: services.clone() };
         let info = node_info(&runner.registry, &config, &schedules)?;
         let registration = NodeRegistration { id: client.origin(), name, info };
@@ -280,19 +280,16 @@ impl RatchetBuilder {
     }
 }
 
-/// Breakers as the builder says, and else as the kinds of a service ask for.
-fn breakers(
-    given: &BTreeMap<String, BreakerConfig>,
-    registrations: &[Registration],
-) -> Result<CircuitBreakers, InvalidInput> {
-    let asked = registrations.iter().filter_map(Registration::breaker).filter(|(name, _)| !given.contains_key(*name));
-    let asked = once("breaker", asked, "let its kinds ask for the same, or decide with .breaker(…) of the builder")?;
-    let mut breakers = given.iter().fold(CircuitBreakers::default(), |all, (name, config)| all.with(name, *config));
-    for (name, config) in asked {
-        breakers.with_profile(name, config);
+/// The services that kinds call, with the breakers that these ask for, each once.
+fn called_services(registrations: &[Registration]) -> BTreeMap<String, Vec<BreakerConfig>> {
+    let mut services: BTreeMap<String, Vec<BreakerConfig>> = BTreeMap::new();
+    for registration in registrations {
+        let asked = services.entry(registration.service().to_owned()).or_default();
+        if let Some(config) = registration.breaker().filter(|config| !asked.contains(config)) {
+            asked.push(config);
+        }
     }
-    breakers.configurations().try_for_each(BreakerConfig::check)?;
-    Ok(breakers)
+    services
 }
 
 /// What others can read of this node.
