@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratchet::prelude::*;
-use ratchet::{BreakerConfig, BreakerState};
+use ratchet::{BreakerConfig, BreakerState, CircuitBreakers};
 
 #[job(service = "payments", breaker = "fast", max_retries = 10, backoff = "fixed 10ms")]
 async fn charge(up: State<Arc<AtomicBool>>, invoice: u64) -> Result<u64, Failure> {
@@ -22,12 +22,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let store = SqliteStore::open(dir.path().join("jobs.db")).await?;
     let up = Arc::new(AtomicBool::new(false));
+    // As its kind says, but tried again sooner.
+    let soon = BreakerConfig::FAST.open_for(Duration::from_millis(500));
     let ratchet = Ratchet::builder()
         .store(store)
         .jobs(jobs![charge, greet])
         .state(up.clone())
-        // As its kind says, but tried again sooner.
-        .breaker("payments", BreakerConfig::FAST.open_for(Duration::from_millis(500)))
+        .resilience_strategy(CircuitBreakers::default().with("payments", soon))
         .start()
         .await?;
 

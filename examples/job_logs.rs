@@ -63,8 +63,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} of them is an error", client.job_log(handle.id(), &errors, None, 100).await?.lines.len());
 
     println!("elsewhere:");
-    let logs = JobLogs { level_min: Some(LogLevel::Debug), ..JobLogs::default() };
-    let builder = Ratchet::builder().store(store).jobs(jobs![import]).job_logs(logs).job_log_sink(Stdout);
+    let logs = JobLogs { level_min: Some(LogLevel::Debug), ..JobLogs::to(Stdout) };
+    let builder = Ratchet::builder().store(store).jobs(jobs![import]).job_logs(logs);
     let ratchet = builder.start().await?;
     ratchet.enqueue(import("april.csv".into())).submit().await?.result().await?;
     ratchet.shutdown().await;

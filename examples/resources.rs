@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .store(store)
         .jobs(jobs![print, greet])
         .state(printing.clone())
-        .resource_limit("printer", 2)
+        .resource_limit(ResourceLimit::new("printer", 2)?)
         .start()
         .await?;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use ratchet::{AlwaysAdmit, Ratchet, Store};
+use ratchet::{AlwaysAdmit, Ratchet, Store, Timing};
 use ratchet_chaos::book::{Book, Ledger};
 use ratchet_chaos::broken::Broken;
 use ratchet_chaos::deal::{Deal, Nothing, Tally};
@@ -78,11 +78,14 @@ async fn main() -> anyhow::Result<()> {
         .state(tally.clone())
         .state(Ledger::beside(&args.database)?)
         .queue("default", args.slots)
-        .heartbeat(ms(args.heartbeat_ms))
-        .grace(ms(args.grace_ms))
-        .reconcile(ms(args.reconcile_ms))
-        .rescue_scan(ms(args.scan_ms.unwrap_or(args.grace_ms / 5)))
-        .store_deadline(ms(args.store_deadline_ms))
+        .timing(Timing {
+            heartbeat: ms(args.heartbeat_ms),
+            grace: ms(args.grace_ms),
+            reconcile: ms(args.reconcile_ms),
+            scan: ms(args.scan_ms.unwrap_or(args.grace_ms / 5)),
+            store_deadline: ms(args.store_deadline_ms),
+            ..Timing::default()
+        })
         // One kind stands for all sorts of work, and much of it fails because it is told to.
         .resilience_strategy(AlwaysAdmit)
         .start()

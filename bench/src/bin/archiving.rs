@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use ratchet::prelude::*;
-use ratchet::{ArchiveScope, JobFilter, JobId, Retention, Store};
+use ratchet::{ArchiveScope, JobFilter, JobId, Retention, Store, Timing};
 use ratchet_bench::bare::Bare;
 use ratchet_bench::compare::order;
 use ratchet_bench::figures::{Sample, median, micros, percentile};
@@ -110,7 +110,8 @@ async fn alone(store: &Arc<dyn Store>, args: &Args) -> Result<u64> {
 async fn beside(store: &Arc<dyn Store>, args: &Args, last: JobId) -> Result<u64> {
     // Not zero: that would delete them.
     let at_once = Retention { succeeded: Some(Duration::from_micros(1)), ..Retention::keep_everything() };
-    let node = builder(store, at_once).retention_interval(Duration::from_secs(1)).start().await?;
+    let timing = Timing { retention_interval: Duration::from_secs(1), ..Timing::default() };
+    let node = builder(store, at_once).timing(timing).start().await?;
     let gone = Arc::new(AtomicBool::new(false));
     let (client, is_gone) = ((*node).clone(), gone.clone());
     let watch = tokio::spawn(async move {

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ratchet::prelude::*;
-use ratchet::{ArchiveScope, BulkEventKind, JobFilter, JobId, Retention};
+use ratchet::{ArchiveScope, BulkEventKind, JobFilter, JobId, Retention, Timing};
 use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
@@ -80,7 +80,8 @@ async fn node(cluster: &Cluster, retention: Retention, archived: Arc<AtomicUsize
             archived.fetch_add(usize::try_from(count).unwrap(), Ordering::SeqCst);
         }
     };
-    builder.retention_interval(Duration::from_millis(10)).on_bulk_event(counted).start().await.unwrap()
+    let timing = Timing { retention_interval: Duration::from_millis(10), ..Timing::default() };
+    builder.timing(timing).on_bulk_event(counted).start().await.unwrap()
 }
 
 /// Submits jobs at a steady rate for a window; says how long all but one in a hundred waited at most.

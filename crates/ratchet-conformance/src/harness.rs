@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ratchet_core::claim::{Boost, ClaimRequest, Pool};
 use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
-use ratchet_core::record::{JobRecord, Timing};
+use ratchet_core::record::{AttemptTiming, JobRecord};
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::store::{MovableClock, SubmitOutcome, SubmitUnit, Submitted, Turn};
 use ratchet_core::{
@@ -357,7 +357,7 @@ fn settlement(claim: &Claim, change: Change, status: AttemptStatus, error: Optio
         attempt: claim.job.attempts + 1,
         node: claim.fence.node,
         status,
-        timing: Timing {
+        timing: AttemptTiming {
             started_at,
             ended_at: ratchet_core::clock::later(started_at, duration),
             duration,

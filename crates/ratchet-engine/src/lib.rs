@@ -45,6 +45,7 @@ pub use node::hooks::{HostIdentity, LifecycleHook, NodeIdentity};
 pub use node::ids::{SystemClock, new_job_id, new_node_id};
 pub use node::ratchet::Ratchet;
 pub use node::start::StartError;
+pub use node::timing::Timing;
 pub use observe::bus::EventStream;
 pub use observe::events::{JobEvent, JobEventKind};
 pub use observe::health::{Health, HealthProbe};

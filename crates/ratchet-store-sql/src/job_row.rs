@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use ratchet_core::record::Timing;
+use ratchet_core::record::AttemptTiming;
 use ratchet_core::{
     Backoff, BusinessKey, Claim, ErrorKind, Fence, IdempotencyKey, JobId, JobRecord, JobSpec, JobState, JsonText, Kind,
     NodeId, Principal, Priority, QueueName, ResourceName, StepName, StoreError, Tag,
@@ -211,7 +211,7 @@ pub(crate) fn read_outcome(job: &mut JobRecord, fields: &mut Fields<'_>) -> Resu
     let queue_wait = fields.opt_duration("queue_wait_us")?;
     job.timing = match (started_at, ended_at, duration, queue_wait) {
         (Some(started_at), Some(ended_at), Some(duration), Some(queue_wait)) => {
-            Some(Timing { started_at, ended_at, duration, queue_wait })
+            Some(AttemptTiming { started_at, ended_at, duration, queue_wait })
         }
         _ => None,
     };

@@ -8,7 +8,7 @@ mod workload;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use ratchet::{AlwaysAdmit, Client, JobContext, JobFilter, JobState, Ratchet, Tag};
+use ratchet::{AlwaysAdmit, Client, JobContext, JobFilter, JobState, Ratchet, Tag, Timing};
 use serde::Serialize;
 
 use crate::counts::counted;
@@ -102,13 +102,13 @@ struct NodeRan {
 
 async fn start(session: &Session, name: &str) -> Result<Ratchet> {
     expect_panics();
+    let moment = Duration::from_millis(200);
     let ratchet = Ratchet::builder()
         .store(session.create_store().await?)
         .jobs(handlers::all())
-        .node_name(name)
+        .node_name(name.to_owned())
         .queue("default", 20)
-        .reconcile(Duration::from_millis(200))
-        .cancel_grace(Duration::from_millis(200))
+        .timing(Timing { reconcile: moment, cancel_grace: moment, ..Timing::default() })
         .drain_timeout(Duration::from_secs(2))
         // Much of it fails because it is told to: a breaker would open for half a minute, or not, as it happens.
         .resilience_strategy(AlwaysAdmit)

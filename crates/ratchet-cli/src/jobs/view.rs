@@ -160,7 +160,7 @@ impl AttemptView {
 mod tests {
     use std::time::Duration;
 
-    use ratchet::Timing;
+    use ratchet::AttemptTiming;
 
     use super::*;
 
@@ -175,7 +175,7 @@ mod tests {
                 attempt: 1,
                 node: id.parse().unwrap(),
                 status,
-                timing: Timing { started_at, ended_at: started_at, duration, queue_wait: duration },
+                timing: AttemptTiming { started_at, ended_at: started_at, duration, queue_wait: duration },
                 error_class: None,
                 error: None,
             };

@@ -1,9 +1,14 @@
 use std::time::Duration;
 
-use ratchet::Ratchet;
 use ratchet::prelude::*;
+use ratchet::{Ratchet, Timing};
 
 use crate::support::{Place, idle};
+
+/// A heartbeat that reports a change at once.
+fn quick_heartbeat() -> Timing {
+    Timing { heartbeat: Duration::from_millis(50), ..Timing::default() }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queues_can_be_paused_resumed_and_listed() {
@@ -38,7 +43,7 @@ async fn nodes_are_listed_with_what_they_run() {
 async fn open_breakers_are_seen_from_elsewhere() {
     let place = Place::migrated().await;
     let store = SqliteStore::open(place.database()).await.unwrap();
-    let node = Ratchet::builder().store(store).jobs(jobs![idle]).heartbeat(Duration::from_millis(50));
+    let node = Ratchet::builder().store(store).jobs(jobs![idle]).timing(quick_heartbeat());
     let ratchet = node.start().await.unwrap();
     let listed = place.ratchet(&["nodes"]);
     assert!(!listed.out.contains("BREAKERS"), "nothing is said of closed ones: {listed:?}");
@@ -65,7 +70,7 @@ async fn breakers_are_opened_and_reset_on_every_node() {
     place.ratchet(&["breakers", "open", "test.idle"]).expect(0, &["opened", "no living node calls it"]);
     place.ratchet(&["breakers"]).expect(0, &["test.idle", "ago", "0 of 0"]);
     let store = SqliteStore::open(place.database()).await.unwrap();
-    let node = Ratchet::builder().store(store).jobs(jobs![idle]).heartbeat(Duration::from_millis(50));
+    let node = Ratchet::builder().store(store).jobs(jobs![idle]).timing(quick_heartbeat());
     let ratchet = node.node_name("workshop").start().await.unwrap();
     let job = ratchet.enqueue(idle(1)).submit().await.unwrap();
     let told = async {

@@ -1,6 +1,6 @@
 use ratchet_core::node::QueueRecord;
 use ratchet_core::page::{ArchiveScope, JobFilter, ListCursor, ListOrder, Page};
-use ratchet_core::record::{AttemptRecord, JobRecord, Timing};
+use ratchet_core::record::{AttemptRecord, AttemptTiming, JobRecord};
 use ratchet_core::store::{LastAttempts, StateCounts, StoreDecorator};
 use ratchet_core::{AttemptStatus, CountBy, Counted, JobId, JobState, NodeId, Principal, QueueName, Store, StoreError};
 
@@ -171,7 +171,7 @@ impl Broken {
             attempt: 1,
             node: NodeId(uuid::Uuid::nil()),
             status: AttemptStatus::Canceled,
-            timing: Timing { started_at: at, ended_at: at, duration: zero, queue_wait: zero },
+            timing: AttemptTiming { started_at: at, ended_at: at, duration: zero, queue_wait: zero },
             error_class: None,
             error: None,
         })

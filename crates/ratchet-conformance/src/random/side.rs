@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use ratchet_core::claim::{Boost, ClaimRequest, Fence};
 use ratchet_core::node::{NodeRegistration, NodeVitals};
-use ratchet_core::record::{JobRecord, Timing};
+use ratchet_core::record::{AttemptTiming, JobRecord};
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::signal::Delivery;
 use ratchet_core::store::{Progress, Replacement, SubmitUnit, Transitioned};
@@ -208,7 +208,7 @@ impl Side {
         format!("{:?} {} {inputs:?} {signal:?}", claim.fence, self.shown(&claim.job))
     }
 
-    fn shown_timing(&self, timing: Timing) -> (i128, i128, i128, i128) {
+    fn shown_timing(&self, timing: AttemptTiming) -> (i128, i128, i128, i128) {
         let (started, ended) = (self.tick(timing.started_at), self.tick(timing.ended_at));
         (started, ended, whole(timing.duration), whole(timing.queue_wait))
     }
@@ -263,7 +263,7 @@ impl Side {
             attempt: 1,
             node: ending.fence.node,
             status,
-            timing: Timing { started_at: self.start, ended_at: now, duration: TICK * 3, queue_wait: TICK },
+            timing: AttemptTiming { started_at: self.start, ended_at: now, duration: TICK * 3, queue_wait: TICK },
             error_class: error.as_ref().map(|error| error.class().to_owned()),
             error: error.as_ref().map(|error| error.text().to_owned()),
         });

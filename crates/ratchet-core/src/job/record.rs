@@ -80,7 +80,7 @@ pub struct JobRecord {
     /// What its last attempt returned.
     pub result: Option<JsonText>,
     /// When its last attempt began and ended, and how long the job had waited for it.
-    pub timing: Option<Timing>,
+    pub timing: Option<AttemptTiming>,
 }
 
 impl JobRecord {
@@ -147,7 +147,7 @@ impl JobRecord {
 
 /// When an attempt began and ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Timing {
+pub struct AttemptTiming {
     /// When the attempt began.
     pub started_at: Timestamp,
     /// When it ended.
@@ -172,7 +172,7 @@ pub struct AttemptRecord {
     /// What came of it.
     pub status: AttemptStatus,
     /// When it began and ended.
-    pub timing: Timing,
+    pub timing: AttemptTiming,
     /// The error's class, if it failed.
     pub error_class: Option<String>,
     /// The sanitized error, if it failed.

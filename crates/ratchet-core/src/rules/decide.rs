@@ -3,7 +3,7 @@
 use crate::claim::Fence;
 use crate::id::{JobId, derived_id};
 use crate::outcome::{ErrorReport, Outcome, Verdicts};
-use crate::record::{AttemptRecord, AttemptStatus, JobRecord, Timing};
+use crate::record::{AttemptRecord, AttemptStatus, AttemptTiming, JobRecord};
 use crate::settlement::{Change, DeadLetterReason, Settlement};
 use crate::spec::{JobType, NewJob, Origin};
 
@@ -22,7 +22,7 @@ pub struct Decision<'a> {
     /// What user code had to say about a failure.
     pub verdicts: Verdicts,
     /// When the attempt ran.
-    pub timing: Timing,
+    pub timing: AttemptTiming,
     /// Makes the id for a callback, should one follow. Most jobs have none, and a good id is a tenth of what a small job costs.
     pub callback_id: fn() -> JobId,
 }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn settle(job: &JobRecord, outcome: Outcome, verdicts: Verdicts) -> Option<Settlement> {
-        let timing = Timing {
+        let timing = AttemptTiming {
             started_at: Timestamp::UNIX_EPOCH,
             ended_at: Timestamp::UNIX_EPOCH,
             duration: Duration::ZERO,

@@ -47,9 +47,14 @@ impl Registration {
         self.schedule.as_ref()
     }
 
-    /// The breaker that the kind asks for, and the service that it is for.
-    pub(crate) fn breaker(&self) -> Option<(&'static str, BreakerConfig)> {
-        self.defaults.breaker.map(|config| (self.defaults.service.unwrap_or(self.kind), config))
+    /// The service that the kind calls: one that names none is its own.
+    pub(crate) fn service(&self) -> &'static str {
+        self.defaults.service.unwrap_or(self.kind)
+    }
+
+    /// The breaker that the kind asks for.
+    pub(crate) fn breaker(&self) -> Option<BreakerConfig> {
+        self.defaults.breaker
     }
 
     /// The kind.

@@ -1,8 +1,11 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::{InvalidInput, LogLevel};
 
-/// What is kept of jobs' logs, and how much may wait to be written.
+use super::sink::JobLogSink;
+
+/// What is kept of jobs' logs, how much may wait to be written, and where it is written.
 ///
 /// ```
 /// use ratchet_core::LogLevel;
@@ -12,7 +15,7 @@ use ratchet_core::{InvalidInput, LogLevel};
 /// assert_eq!(logs.lines_max, 2_000);
 /// assert_eq!(JobLogs::off().level_min, None);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct JobLogs {
     /// Lines of this level, or one that matters more, are kept; `None` keeps nothing.
     pub level_min: Option<LogLevel>,
@@ -24,6 +27,8 @@ pub struct JobLogs {
     pub waiting_max: usize,
     /// How long a line waits for others that are written with it. When its attempt ends it waits no longer than 25 ms.
     pub gather: Duration,
+    /// What takes the lines instead of the store's own table.
+    pub sink: Option<Arc<dyn JobLogSink>>,
 }
 
 impl Default for JobLogs {
@@ -34,6 +39,7 @@ impl Default for JobLogs {
             lines_max: 2_000,
             waiting_max: 10_000,
             gather: Duration::from_millis(250),
+            sink: None,
         }
     }
 }
@@ -42,6 +48,11 @@ impl JobLogs {
     /// Keeps nothing. What handlers log still goes to `tracing`.
     pub fn off() -> Self {
         Self { level_min: None, ..Self::default() }
+    }
+
+    /// The default limits, with lines that go to this sink instead of the store's own table.
+    pub fn to(sink: impl JobLogSink) -> Self {
+        Self { sink: Some(Arc::new(sink)), ..Self::default() }
     }
 
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
@@ -76,15 +87,15 @@ mod tests {
             let refused = logs.check().err();
             assert_eq!(refused.as_ref().map(InvalidInput::field), field, "{refused:?}");
         };
-        let good = JobLogs::default();
-        check(good, None);
+        let good = JobLogs::default;
+        check(good(), None);
         check(JobLogs::off(), None);
-        check(JobLogs { lines_max: 0, ..good }, Some("job_logs.lines_max"));
-        check(JobLogs { waiting_max: 0, ..good }, Some("job_logs.waiting_max"));
-        check(JobLogs { waiting_max: 1_000_001, ..good }, Some("job_logs.waiting_max"));
-        check(JobLogs { gather: Duration::from_secs(61), ..good }, Some("job_logs.gather"));
-        assert_eq!((good.room_for(LogLevel::Info), good.room_for(LogLevel::Warn)), (1_800, 2_000));
-        let one = JobLogs { lines_max: 1, ..good };
+        check(JobLogs { lines_max: 0, ..good() }, Some("job_logs.lines_max"));
+        check(JobLogs { waiting_max: 0, ..good() }, Some("job_logs.waiting_max"));
+        check(JobLogs { waiting_max: 1_000_001, ..good() }, Some("job_logs.waiting_max"));
+        check(JobLogs { gather: Duration::from_secs(61), ..good() }, Some("job_logs.gather"));
+        assert_eq!((good().room_for(LogLevel::Info), good().room_for(LogLevel::Warn)), (1_800, 2_000));
+        let one = JobLogs { lines_max: 1, ..good() };
         assert_eq!((one.room_for(LogLevel::Info), one.room_for(LogLevel::Error)), (1, 1));
     }
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -5,11 +6,11 @@ use ratchet_core::{LogLine, Store, StoreError};
 
 use crate::job::failure::BoxError;
 
-/// Takes the lines that handlers write; the store's own table unless the builder is given another.
+/// Takes the lines that handlers write, instead of the store's own table: `.job_logs(JobLogs::to(sink))`.
 ///
 /// One task of the node calls it, with many lines at a time and one call after the other: of one attempt they come in their
 /// order. Nobody waits for it. While it is slow lines gather, up to a limit, and then are left out and counted. A call that
-/// takes longer than the node's `store_deadline` counts as failed, and one that panics as refused. Lines may come again
+/// takes longer than the node's [`store_deadline`](crate::Timing::store_deadline) counts as failed, and one that panics as refused. Lines may come again
 /// after a failed call; job, version and number tell them apart.
 ///
 /// ```
@@ -38,6 +39,12 @@ pub trait JobLogSink: Send + Sync + 'static {
     /// # Errors
     /// Says whether it is worth another try.
     async fn write(&self, lines: Arc<[LogLine]>) -> Result<(), LogSinkError>;
+}
+
+impl fmt::Debug for dyn JobLogSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JobLogSink")
+    }
 }
 
 /// Why lines were not written.

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::claim::Boost;
-use ratchet_core::{Clock, ClusterCoordinator, InvalidInput, NodeName, ResourceLimit, Retention, Store};
+use ratchet_core::{Clock, ClusterCoordinator, ResourceLimit, Retention, Store};
 
 use crate::job::Job;
 use crate::job::inject::StateMap;
 use crate::job::registry::Registration;
-use crate::job_log::{JobLogSink, JobLogs};
+use crate::job_log::JobLogs;
 use crate::node::config::{Config, Slots};
 use crate::node::hooks::{HostIdentity, LifecycleHook, NodeIdentity};
 use crate::node::ids::SystemClock;
+use crate::node::timing::Timing;
 use crate::observe::bus::Listener;
 use crate::observe::events::JobEvent;
 use crate::observe::metrics::{FacadeMetrics, MetricsCollector};
@@ -21,7 +21,7 @@ use crate::observe::trace::TraceCapture;
 use crate::protect::authorizer::Authorizer;
 use crate::protect::codec::{Codec, PayloadCodec};
 use crate::protect::policy::JobPolicy;
-use crate::protect::resilience::ResilienceStrategy;
+use crate::protect::resilience::{CircuitBreakers, ResilienceStrategy};
 use crate::pump::polling::{AdaptivePolling, PollingStrategy};
 use crate::retention::BulkEvent;
 use crate::run::executor::{Executor, ExecutorProvider};
@@ -44,15 +44,13 @@ pub struct RatchetBuilder {
     pub(crate) retry_policy: Arc<dyn RetryPolicy>,
     pub(crate) sanitizer: Arc<dyn ErrorSanitizer>,
     pub(crate) strategy: Box<dyn PollingStrategy>,
-    pub(crate) breakers: Vec<(String, BreakerConfig)>,
-    pub(crate) resilience: Option<Arc<dyn ResilienceStrategy>>,
-    pub(crate) resources: Vec<Result<ResourceLimit, InvalidInput>>,
+    pub(crate) resilience: Box<dyn ResilienceStrategy>,
+    pub(crate) resources: Vec<ResourceLimit>,
     pub(crate) coordinator: Option<Arc<dyn ClusterCoordinator>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Arc<dyn MetricsCollector>,
     pub(crate) rules: Rules,
     pub(crate) executor: Executor,
-    pub(crate) job_log_sink: Option<Arc<dyn JobLogSink>>,
     pub(crate) trace_capture: Option<Arc<dyn TraceCapture>>,
 }
 
@@ -71,15 +69,13 @@ impl RatchetBuilder {
             retry_policy: Arc::new(DefaultRetryPolicy),
             sanitizer: Arc::new(DefaultErrorSanitizer),
             strategy: Box::new(AdaptivePolling::default()),
-            breakers: Vec::new(),
-            resilience: None,
+            resilience: Box::new(CircuitBreakers::default()),
             resources: Vec::new(),
             coordinator: None,
             clock: Arc::new(SystemClock),
             metrics: Arc::new(FacadeMetrics),
             rules: Rules::default(),
             executor: Executor::default(),
-            job_log_sink: None,
             trace_capture: None,
         }
     }
@@ -114,21 +110,9 @@ impl RatchetBuilder {
         self
     }
 
-    /// The node's name for people; by default the host's name and the process id.
-    pub fn node_name(mut self, name: impl Into<String>) -> Self {
-        struct Fixed(String);
-        impl NodeIdentity for Fixed {
-            fn node_name(&self) -> Result<NodeName, InvalidInput> {
-                NodeName::new(&self.0)
-            }
-        }
-        self.identity = Box::new(Fixed(name.into()));
-        self
-    }
-
-    /// Where the node's name comes from.
-    pub fn node_identity(mut self, identity: impl NodeIdentity + 'static) -> Self {
-        self.identity = Box::new(identity);
+    /// Sets the node's name for people: a text, or a [`NodeIdentity`] that finds one at the start. Defaults to [`HostIdentity`].
+    pub fn node_name(mut self, name: impl NodeIdentity + 'static) -> Self {
+        self.identity = Box::new(name);
         self
     }
 
@@ -175,33 +159,21 @@ impl RatchetBuilder {
         self
     }
 
-    /// How the circuit breaker of a service judges, whatever its kinds say. May be called several times, for several services;
-    /// two that differ for one service are refused at the start, and so are kinds that ask for different ones.
-    pub fn breaker(mut self, service: impl Into<String>, config: BreakerConfig) -> Self {
-        self.breakers.push((service.into(), config));
-        self
-    }
-
-    /// Decides whether the jobs of a service run now, instead of the built-in circuit breakers: [`AlwaysAdmit`] turns them
-    /// off.
+    /// Sets what decides whether the jobs of a service run now. Defaults to [`CircuitBreakers::default`], and
+    /// `CircuitBreakers::default().with("payments", config)` configures the breaker of one service. [`AlwaysAdmit`] turns
+    /// breakers off.
     ///
     /// [`AlwaysAdmit`]: crate::AlwaysAdmit
     pub fn resilience_strategy(mut self, strategy: impl ResilienceStrategy) -> Self {
-        self.resilience = Some(Arc::new(strategy));
+        self.resilience = Box::new(strategy);
         self
     }
 
-    /// How many jobs that name a resource may run at once in the whole cluster, unless somebody has
-    /// [set](crate::Client::set_resource_limit) another limit by hand. May be called several times, for several resources;
-    /// two that differ for one resource are refused at the start.
-    pub fn resource_limit(mut self, name: impl AsRef<str>, max_concurrent: u32) -> Self {
-        self.resources.push(ResourceLimit::new(name, max_concurrent));
-        self
-    }
-
-    /// The same with a delay of its own.
-    pub fn resource(mut self, limit: ResourceLimit) -> Self {
-        self.resources.push(limit.check().map(|()| limit));
+    /// Limits how many jobs that name a resource run at once in the whole cluster, unless another limit was
+    /// [set by hand](crate::Client::set_resource_limit). May be called several times, for several resources; two limits of one
+    /// resource that differ are refused at the start.
+    pub fn resource_limit(mut self, limit: ResourceLimit) -> Self {
+        self.resources.push(limit);
         self
     }
 
@@ -237,15 +209,10 @@ impl RatchetBuilder {
         self
     }
 
-    /// What is kept of jobs' logs, and how much may wait to be written; [`JobLogs::off`] keeps nothing.
+    /// Sets what is kept of jobs' logs, how much may wait to be written, and where it is written. [`JobLogs::off`] keeps
+    /// nothing, and [`JobLogs::to`] writes somewhere else than to the store.
     pub fn job_logs(mut self, logs: JobLogs) -> Self {
         self.config.job_logs = logs;
-        self
-    }
-
-    /// Takes the lines of jobs' logs, instead of the store's own table.
-    pub fn job_log_sink(mut self, sink: impl JobLogSink) -> Self {
-        self.job_log_sink = Some(Arc::new(sink));
         self
     }
 
@@ -273,30 +240,10 @@ impl RatchetBuilder {
         self
     }
 
-    /// How often the node says that it lives. Five seconds by default; up to a quarter of the grace while the database is
-    /// slow to answer.
-    pub fn heartbeat(mut self, every: Duration) -> Self {
-        self.config.heartbeat = every;
-        self
-    }
-
-    /// A node that was not heard of for so long is dead, and its jobs go to others. At least three heartbeats; thirty
-    /// seconds by default.
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.config.grace = grace;
-        self
-    }
-
-    /// How often the node looks for jobs of dead nodes. Ten seconds by default.
-    pub fn rescue_scan(mut self, every: Duration) -> Self {
-        self.config.scan = every;
-        self
-    }
-
-    /// How often the node compares what it runs with what the store says: how fast a cancellation arrives. 750 ms
-    /// by default.
-    pub fn reconcile(mut self, every: Duration) -> Self {
-        self.config.reconcile = every;
+    /// Sets the node's times, such as how long it may be silent before others rescue its jobs:
+    /// `.timing(Timing::with_grace(Duration::from_secs(10)))`. Defaults to [`Timing::default`].
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.config.timing = timing;
         self
     }
 
@@ -306,35 +253,10 @@ impl RatchetBuilder {
         self
     }
 
-    /// How long a handler that is told to end may take to notice. One second by default.
-    pub fn cancel_grace(mut self, grace: Duration) -> Self {
-        self.config.cancel_grace = grace;
-        self
-    }
-
     /// How long jobs are kept after their end: ninety days, and a year in the archive, by default; logs thirty days.
     /// [`Retention::keep_everything`] archives and deletes nothing.
     pub fn retention(mut self, retention: Retention) -> Self {
         self.config.retention = retention;
-        self
-    }
-
-    /// How often it is looked for jobs that were kept long enough. Every minute by default; one node of all does.
-    pub fn retention_interval(mut self, every: Duration) -> Self {
-        self.config.retention_interval = every;
-        self
-    }
-
-    /// How often the node tells its [collector](Self::metrics_collector) how deep the queues are: every 15 seconds.
-    pub fn gauges(mut self, every: Duration) -> Self {
-        self.config.gauges = every;
-        self
-    }
-
-    /// How long one of the node's own calls of the store may take before it counts as lost. Thirty seconds by default. What a client
-    /// asks for has no deadline: its caller decides how long to wait.
-    pub fn store_deadline(mut self, deadline: Duration) -> Self {
-        self.config.store_deadline = deadline;
         self
     }
 }

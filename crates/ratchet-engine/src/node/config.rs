@@ -5,10 +5,10 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
-use ratchet_core::node::GRACE_DEFAULT;
 use ratchet_core::{InvalidInput, QueueName, Retention};
 
 use crate::job_log::JobLogs;
+use crate::node::timing::{Timing, check_range};
 
 /// Room for running jobs in one queue of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,26 +39,11 @@ pub(crate) struct Config {
     pub(crate) queues: BTreeMap<QueueName, Slots>,
     pub(crate) claim_max: usize,
     pub(crate) boost: Boost,
-    /// How often a node says that it lives.
-    pub(crate) heartbeat: Duration,
-    /// A node that was not heard of for so long is dead.
-    pub(crate) grace: Duration,
-    /// How often a node looks for orphans.
-    pub(crate) scan: Duration,
-    /// How often a node compares what it runs with what the store says.
-    pub(crate) reconcile: Duration,
+    pub(crate) timing: Timing,
     /// How long a stopping node lets its jobs finish.
     pub(crate) drain: Duration,
-    /// How long a canceled handler may take to notice before it is dropped.
-    pub(crate) cancel_grace: Duration,
-    /// How long one transaction may take before it counts as lost.
-    pub(crate) store_deadline: Duration,
     /// How long jobs are kept after their end.
     pub(crate) retention: Retention,
-    /// How often it is looked for what has been kept long enough.
-    pub(crate) retention_interval: Duration,
-    /// How often the depths of the queues are told.
-    pub(crate) gauges: Duration,
     /// What is kept of jobs' logs.
     pub(crate) job_logs: JobLogs,
     /// How long the pump waits for more settlements to join those it has.
@@ -71,16 +56,9 @@ impl Default for Config {
             queues: BTreeMap::new(),
             claim_max: 200,
             boost: Boost::default(),
-            heartbeat: Duration::from_secs(5),
-            grace: GRACE_DEFAULT,
-            scan: Duration::from_secs(10),
-            reconcile: Duration::from_millis(750),
+            timing: Timing::default(),
             drain: Duration::from_secs(30),
-            cancel_grace: Duration::from_secs(1),
-            store_deadline: Duration::from_secs(30),
             retention: Retention::default(),
-            retention_interval: Duration::from_mins(1),
-            gauges: Duration::from_secs(15),
             job_logs: JobLogs::default(),
             gather: Duration::from_millis(2),
         }
@@ -89,17 +67,8 @@ impl Default for Config {
 
 impl Config {
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
-        let ms = Duration::from_millis;
-        check_range("heartbeat", self.heartbeat, ms(10), Duration::from_hours(1))?;
-        check_range("grace", self.grace, self.heartbeat * 3, Duration::from_hours(24))
-            .map_err(|e| InvalidInput::new("grace", format!("{} (at least three heartbeats)", e.problem())))?;
-        check_range("rescue_scan", self.scan, ms(10), Duration::from_hours(24))?;
-        check_range("reconcile", self.reconcile, ms(10), Duration::from_hours(1))?;
+        self.timing.check()?;
         check_range("drain_timeout", self.drain, Duration::ZERO, Duration::from_hours(24 * 7))?;
-        check_range("cancel_grace", self.cancel_grace, Duration::ZERO, Duration::from_hours(1))?;
-        check_range("store_deadline", self.store_deadline, ms(100), Duration::from_hours(1))?;
-        check_range("retention_interval", self.retention_interval, ms(10), Duration::from_hours(24))?;
-        check_range("gauges", self.gauges, ms(10), Duration::from_hours(1))?;
         self.retention.check()?;
         self.job_logs.check()?;
         if self.claim_max == 0 || self.claim_max > 10_000 {
@@ -124,17 +93,20 @@ pub(crate) fn once<N: Ord + Debug, V: PartialEq + Debug>(
     let mut all: BTreeMap<N, V> = BTreeMap::new();
     for (name, value) in said {
         if let Some(first) = all.get(&name).filter(|first| **first != value) {
-            let problem = format!("of {name:?} is given twice, as {first:?} and as {value:?}; {advice}");
-            return Err(InvalidInput::new(option, problem));
+            return Err(given_twice(option, &name, first, &value, advice));
         }
         all.insert(name, value);
     }
     Ok(all)
 }
 
-fn check_range(field: &str, value: Duration, least: Duration, most: Duration) -> Result<(), InvalidInput> {
-    if value < least || value > most {
-        return Err(InvalidInput::new(field, format!("is {value:?}; use {least:?} to {most:?}")));
-    }
-    Ok(())
+/// The refusal of two values that differ for one name.
+pub(crate) fn given_twice<V: Debug>(
+    option: &str,
+    name: &impl Debug,
+    first: &V,
+    second: &V,
+    advice: &str,
+) -> InvalidInput {
+    InvalidInput::new(option, format!("of {name:?} is given twice, as {first:?} and as {second:?}; {advice}"))
 }

@@ -10,10 +10,37 @@ use crate::job::failure::BoxError;
 use crate::node::start::StartError;
 use crate::observe::metrics::Meter;
 
-/// Gives a node its name: a label for people, which need not be unique.
+/// Gives a node its name: a label for people, which need not be unique. A text is a name that is known already.
+///
+/// ```
+/// use ratchet_engine::NodeIdentity;
+///
+/// assert_eq!("web-1".node_name().unwrap().as_str(), "web-1");
+/// ```
 pub trait NodeIdentity: Send + Sync {
-    /// The node's name.
+    /// Returns the node's name.
+    ///
+    /// # Errors
+    /// Names what is wrong with it; the node does not start then.
     fn node_name(&self) -> Result<NodeName, InvalidInput>;
+}
+
+impl NodeIdentity for &str {
+    fn node_name(&self) -> Result<NodeName, InvalidInput> {
+        NodeName::new(self)
+    }
+}
+
+impl NodeIdentity for String {
+    fn node_name(&self) -> Result<NodeName, InvalidInput> {
+        NodeName::new(self)
+    }
+}
+
+impl NodeIdentity for NodeName {
+    fn node_name(&self) -> Result<NodeName, InvalidInput> {
+        Ok(self.clone())
+    }
 }
 
 /// The machine's host name and the process id.

@@ -2,6 +2,7 @@
 
 pub(crate) mod builder;
 pub(crate) mod config;
+pub(crate) mod timing;
 pub(crate) mod start;
 pub(crate) mod ratchet;
 pub(crate) mod hooks;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::schedule::NewSchedule;
-use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, StoreError};
+use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, ResourceLimit, StoreError};
 use tokio::sync::watch;
 
 use crate::batch::Canceler;
@@ -28,7 +28,7 @@ use crate::observe::metrics::Meter;
 use crate::observe::stats::{Counters, Loop};
 use crate::protect::breaker_orders::BreakerOrders;
 use crate::protect::policy::PolicyRefusal;
-use crate::protect::resilience::{CircuitBreakers, Guarded};
+use crate::protect::resilience::Guarded;
 use crate::pump::{Pump, PumpParts, ShutdownLeftovers};
 use crate::retention::Archiver;
 use crate::run::Runner;
@@ -109,18 +109,20 @@ impl RatchetBuilder {
         for scheduled in registrations.iter().filter_map(Registration::schedule) {
             schedules.push(scheduled.clone().into_new_schedule(self.clock.now())?);
         }
-        let given = once("breaker", self.breakers, "keep one")?;
-        let breakers = breakers(&given, &registrations)?;
-        let resources = self.resources.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let resources = once("resource", resources.into_iter().map(|limit| (limit.name.clone(), limit)), "keep one")?;
+        let called = called_services(&registrations);
+        self.resources.iter().try_for_each(ResourceLimit::check)?;
+        let limits = self.resources.into_iter().map(|limit| (limit.name.clone(), limit));
+        let resources = once("resource_limit", limits, "keep one")?;
         let registry = Registry::build(registrations, &states)?;
         if registry.is_empty() {
             return Err(StartError::NoJobs);
         }
+        let mut resilience = self.resilience;
+        resilience.configure(&called)?;
         let name = identity.node_name()?;
         let meter = Meter::new(self.metrics);
         let shared = Metered::for_client(store.clone(), meter.clone());
-        let store = Metered::for_node(store, meter.clone(), config.store_deadline);
+        let store = Metered::for_node(store, meter.clone(), config.timing.store_deadline);
         let counters = Arc::new(Counters::new(meter.clone()));
         let coordinator = self.coordinator.or_else(|| store.coordinator());
         let rules = self.rules;
@@ -129,7 +131,7 @@ impl RatchetBuilder {
         if let Some(capture) = self.trace_capture {
             client.capture_traces(capture);
         }
-        let resilience = Guarded::new(self.resilience.unwrap_or_else(|| Arc::new(breakers)), meter.clone());
+        let resilience = Guarded::new(resilience.into(), meter.clone());
         let runner = Runner {
             registry,
             gates: gates(&rules),
@@ -137,10 +139,9 @@ impl RatchetBuilder {
             resilience: resilience.clone(),
             retry_policy: self.retry_policy,
             sanitizer: self.sanitizer,
-            cancel_grace: config.cancel_grace,
+            cancel_grace: config.timing.cancel_grace,
         };
         let services = ServiceWatch::new(&runner.registry, resilience.clone(), counters.clone(), self.clock.clone());
-        services.warn_of_others(given.keys());
         let known = NodeDefaults { boost: config.boost, services: services.clone() };
         let info = node_info(&runner.registry, &config, &schedules)?;
         let registration = NodeRegistration { id: client.origin(), name, info };
@@ -149,13 +150,13 @@ impl RatchetBuilder {
         hooks.before_start().await?;
         let begun = async {
             let (client, resilience, called) = (client.clone(), resilience.clone(), services.services().clone());
-            let orders = BreakerOrders::begin(store.clone(), client, resilience, called, config.heartbeat);
+            let orders = BreakerOrders::begin(store.clone(), client, resilience, called, config.timing.heartbeat);
             let orders = orders.await?;
             let heartbeat = Heartbeat::start(HeartbeatConfig {
                 store: store.clone(),
                 registration: registration.clone(),
-                heartbeat: config.heartbeat,
-                grace: config.grace,
+                heartbeat: config.timing.heartbeat,
+                grace: config.timing.grace,
                 clock: self.clock.clone(),
                 counters: counters.clone(),
             });
@@ -201,15 +202,15 @@ impl RatchetBuilder {
                 node.send_replace(standing.borrow().node);
             }
         });
-        tasks.side.spawn(services.run(config.heartbeat));
+        tasks.side.spawn(services.run(config.timing.heartbeat));
         let coordinator = client.coordinator().cloned();
-        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.heartbeat));
-        let (scan, deadline) = (config.scan, config.store_deadline);
+        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.timing.heartbeat));
+        let (scan, deadline) = (config.timing.scan, config.timing.store_deadline);
         let rescuer = Rescuer {
             store: store.clone(),
             client: client.clone(),
             scan,
-            grace: config.grace,
+            grace: config.timing.grace,
             counters: counters.clone(),
         };
         let firer = Firer::new(store.clone(), client.clone(), declarations);
@@ -227,14 +228,14 @@ impl RatchetBuilder {
                 client.clone(),
                 counters.clone(),
                 config.retention,
-                config.retention_interval,
+                config.timing.retention_interval,
             );
             side.spawn(&mut tasks, archiver);
         }
-        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.gauges));
-        let logs = LogQueue::new(config.job_logs, counters.clone());
+        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.timing.gauges));
+        let logs = LogQueue::new(config.job_logs.clone(), counters.clone());
         // The writer has a deadline of its own, whatever the sink.
-        let sink = self.job_log_sink.unwrap_or_else(|| Arc::new(StoreSink(shared)));
+        let sink = config.job_logs.sink.clone().unwrap_or_else(|| Arc::new(StoreSink(shared)));
         let writer = LogWriter { queue: logs.clone(), sink, deadline };
         tasks.log_writer.spawn(writer.run());
         tasks.logs = Some(logs.clone());
@@ -250,7 +251,7 @@ impl RatchetBuilder {
         tasks.hints = client.coordinator().and_then(|coordinator| {
             guard::call(&meter, guard::COORDINATOR, || coordinator.listen(client.origin(), Box::new(heard))).ok()
         });
-        let (drain_timeout, store_deadline) = (config.drain, config.store_deadline);
+        let (drain_timeout, store_deadline) = (config.drain, config.timing.store_deadline);
         let pump = Pump::new(PumpParts {
             store: store.clone(),
             client: client.clone(),
@@ -280,19 +281,16 @@ impl RatchetBuilder {
     }
 }
 
-/// Breakers as the builder says, and else as the kinds of a service ask for.
-fn breakers(
-    given: &BTreeMap<String, BreakerConfig>,
-    registrations: &[Registration],
-) -> Result<CircuitBreakers, InvalidInput> {
-    let asked = registrations.iter().filter_map(Registration::breaker).filter(|(name, _)| !given.contains_key(*name));
-    let asked = once("breaker", asked, "let its kinds ask for the same, or decide with .breaker(…) of the builder")?;
-    let mut breakers = given.iter().fold(CircuitBreakers::default(), |all, (name, config)| all.with(name, *config));
-    for (name, config) in asked {
-        breakers.with_profile(name, config);
+/// The services that kinds call, with the breakers that these ask for, each once.
+fn called_services(registrations: &[Registration]) -> BTreeMap<String, Vec<BreakerConfig>> {
+    let mut services: BTreeMap<String, Vec<BreakerConfig>> = BTreeMap::new();
+    for registration in registrations {
+        let asked = services.entry(registration.service().to_owned()).or_default();
+        if let Some(config) = registration.breaker().filter(|config| !asked.contains(config)) {
+            asked.push(config);
+        }
     }
-    breakers.configurations().try_for_each(BreakerConfig::check)?;
-    Ok(breakers)
+    services
 }
 
 /// What others can read of this node.
@@ -315,7 +313,7 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewSchedule]) ->
         "blocking": blocking.collect::<Vec<_>>(),
         "services": calls,
         "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
-        "grace_ms": u64::try_from(config.grace.as_millis()).unwrap_or(u64::MAX),
+        "grace_ms": u64::try_from(config.timing.grace.as_millis()).unwrap_or(u64::MAX),
     });
     JsonText::encode("node info", &info, 1024 * 1024)
 }

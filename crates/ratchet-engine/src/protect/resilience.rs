@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use ratchet_core::ServiceName;
 use ratchet_core::breaker::{Admission, Breaker, BreakerConfig, BreakerState, CallEnd, Ticket};
+use ratchet_core::{InvalidInput, ServiceName};
 use tokio::time::Instant;
 
 use crate::guard;
+use crate::node::config::given_twice;
 use crate::observe::metrics::Meter;
 
 /// Decides whether the jobs of a service run now.
@@ -19,6 +20,15 @@ use crate::observe::metrics::Meter;
 ///
 /// The built-in strategy is [`CircuitBreakers`]; [`AlwaysAdmit`] turns it off.
 pub trait ResilienceStrategy: Send + Sync + 'static {
+    /// Takes in the services that the node's kinds call, once, before the node starts. With each come the breakers that its kinds
+    /// ask for, `#[job(breaker = "…")]`: none, one, or several that differ.
+    ///
+    /// # Errors
+    /// The node does not start with what the strategy refuses.
+    fn configure(&mut self, _services: &BTreeMap<String, Vec<BreakerConfig>>) -> Result<(), InvalidInput> {
+        Ok(())
+    }
+
     /// How many jobs of this service may be claimed now.
     fn admits(&self, service: &str) -> Admission;
 
@@ -73,10 +83,22 @@ impl ResilienceStrategy for AlwaysAdmit {
 /// A circuit breaker for each service, in this node's memory.
 ///
 /// Nodes judge apart: each has its own network and its own luck, and nothing has to be written to open a breaker.
+///
+/// A service whose breaker is not configured [here](Self::with) has the one that its kinds ask for, and else the default.
+///
+/// ```
+/// use ratchet_core::BreakerConfig;
+/// use ratchet_engine::{CircuitBreakers, Ratchet};
+///
+/// let breakers = CircuitBreakers::default().with("payments", BreakerConfig::CRITICAL);
+/// let builder = Ratchet::builder().resilience_strategy(breakers);
+/// ```
 #[derive(Debug)]
 pub struct CircuitBreakers {
     default: BreakerConfig,
     configured: BTreeMap<String, BreakerConfig>,
+    /// The first service that was configured twice, and differently.
+    contradiction: Option<InvalidInput>,
     began: Instant,
     breakers: Mutex<Breakers>,
 }
@@ -123,23 +145,26 @@ impl Default for CircuitBreakers {
 impl CircuitBreakers {
     /// Breakers of this configuration.
     pub fn new(default: BreakerConfig) -> Self {
-        Self { default, configured: BTreeMap::new(), began: Instant::now(), breakers: Mutex::default() }
+        Self {
+            default,
+            configured: BTreeMap::new(),
+            contradiction: None,
+            began: Instant::now(),
+            breakers: Mutex::default(),
+        }
     }
 
-    /// Another configuration for one service.
+    /// Sets the configuration of one service, whatever its kinds ask for. Two that differ for one service are refused when the
+    /// node starts.
     #[must_use]
     pub fn with(mut self, service: impl Into<String>, config: BreakerConfig) -> Self {
-        self.configured.insert(service.into(), config);
+        let service = service.into();
+        if let Some(first) = self.configured.get(&service).filter(|first| **first != config) {
+            let refused = || given_twice("breaker", &service, first, &config, "keep one");
+            self.contradiction.get_or_insert_with(refused);
+        }
+        self.configured.insert(service, config);
         self
-    }
-
-    pub(crate) fn configurations(&self) -> impl Iterator<Item = &BreakerConfig> {
-        self.configured.values().chain([&self.default])
-    }
-
-    /// What a kind asks for, unless the service was configured already.
-    pub(crate) fn with_profile(&mut self, service: &str, config: BreakerConfig) {
-        self.configured.entry(service.to_owned()).or_insert(config);
     }
 
     fn lock(&self) -> MutexGuard<'_, Breakers> {
@@ -173,6 +198,31 @@ impl CircuitBreakers {
 }
 
 impl ResilienceStrategy for CircuitBreakers {
+    fn configure(&mut self, services: &BTreeMap<String, Vec<BreakerConfig>>) -> Result<(), InvalidInput> {
+        if let Some(refused) = self.contradiction.take() {
+            return Err(refused);
+        }
+        for service in self.configured.keys().filter(|service| !services.contains_key(*service)) {
+            // It may be the configuration of several nodes, but mostly it is a slip of the pen.
+            let called = services.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            tracing::warn!(%service, %called, "a breaker is configured for a service that no kind of this node calls");
+        }
+        for (service, asked) in services {
+            let open = !self.configured.contains_key(service);
+            match asked.as_slice() {
+                [first, second, ..] if open => {
+                    let advice = "let its kinds ask for the same, or decide with CircuitBreakers::with";
+                    return Err(given_twice("breaker", service, first, second, advice));
+                }
+                [config] if open => {
+                    self.configured.insert(service.clone(), *config);
+                }
+                _ => {}
+            }
+        }
+        self.configured.values().chain([&self.default]).try_for_each(BreakerConfig::check)
+    }
+
     fn admits(&self, service: &str) -> Admission {
         let now = self.began.elapsed();
         self.lock().by_service.get_mut(service).map_or(Admission::All, |used| {
@@ -357,6 +407,25 @@ mod tests {
         assert_eq!(breakers.admits("never called"), Admission::All);
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(breakers.admits("quick"), Admission::AtMost(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kinds_configure_the_services_that_the_node_leaves_open() {
+        let asked = |configs: &[BreakerConfig]| configs.to_vec();
+        let (fast, critical) = (BreakerConfig::FAST, BreakerConfig::CRITICAL);
+        let mut breakers = CircuitBreakers::new(critical).with("decided", critical);
+        let services = [("asks", asked(&[fast])), ("decided", asked(&[fast, critical])), ("plain", asked(&[]))];
+        let services = services.map(|(service, asked)| (service.to_owned(), asked));
+        breakers.configure(&services.into()).unwrap();
+        for service in ["asks", "decided", "plain"] {
+            fail(&breakers, service, 3);
+        }
+        let open: Vec<_> = breakers.services().into_iter().filter(|one| one.state == BreakerState::Open).collect();
+        assert_eq!(open.iter().map(|one| one.service.as_str()).collect::<Vec<_>>(), ["asks"]);
+        let two = [("asks".to_owned(), asked(&[fast, critical]))].into();
+        let refused = CircuitBreakers::default().configure(&two).unwrap_err().to_string();
+        assert!(refused.ends_with("or decide with CircuitBreakers::with"), "{refused}");
+        assert!(AlwaysAdmit.configure(&two).is_ok(), "without breakers there is nothing to decide");
     }
 
     #[tokio::test(start_paused = true)]

@@ -141,7 +141,7 @@ impl Pump {
         let (sender, messages) = mpsc::channel(slots.total() * 2 + 16);
         counters.last_success.begin(Loop::Turn, client.now());
         let now = Instant::now();
-        let reconcile = now + config.reconcile;
+        let reconcile = now + config.timing.reconcile;
         Self {
             store,
             wake: client.wake().clone(),
@@ -320,7 +320,7 @@ impl Pump {
         if results + permits == 0 && !held {
             return Some(ShutdownLeftovers::Nothing);
         }
-        if now < deadline + self.config.cancel_grace * 2 + GIVE_UP_AFTER {
+        if now < deadline + self.config.timing.cancel_grace * 2 + GIVE_UP_AFTER {
             return None;
         }
         tracing::error!(
@@ -378,7 +378,7 @@ impl Pump {
                 drop(span);
             }
         });
-        self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.reconcile);
+        self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.timing.reconcile);
         self.running.insert(fence, RunningAttempt { job, ctx, cancel, pool, task: task.abort_handle() });
         true
     }

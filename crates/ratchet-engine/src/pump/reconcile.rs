@@ -22,7 +22,7 @@ impl Pump {
                 self.reconcile_failures.clear();
                 // A node without work compares too, though less often: a claim may have been committed after its deadline.
                 let idle = self.running.is_empty() && !self.claim.uncertain;
-                self.config.reconcile * if idle { IDLE_FACTOR } else { 1 }
+                self.config.timing.reconcile * if idle { IDLE_FACTOR } else { 1 }
             }
             Err(error) => {
                 let pause = self.reconcile_failures.count();
@@ -33,7 +33,7 @@ impl Pump {
                         "comparing what runs here with the store failed; trying again"
                     );
                 }
-                self.config.reconcile.max(pause)
+                self.config.timing.reconcile.max(pause)
             }
         };
         self.timers.reconcile = Instant::now() + pause;

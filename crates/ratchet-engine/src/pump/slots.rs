@@ -238,7 +238,7 @@ mod tests {
         let taken = [0, 1].map(|_| slots.take(&QueueName::new("a").unwrap(), &nothing).unwrap());
         let internal = Kind::new(ratchet_core::batch::BATCH_KIND).unwrap();
         let step = slots.take(&QueueName::new(INTERNAL_QUEUE).unwrap(), &internal).unwrap();
-        let admit = Guarded::new(Arc::new(crate::AlwaysAdmit));
+        let admit = Guarded::new(Arc::new(crate::AlwaysAdmit), Meter::default());
         let free = |freed: &[PoolIndex]| -> Vec<_> {
             let mut filter = ClaimFilter::new(&registry, &admit, true);
             let freed = freed.iter().copied();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use ratchet_core::prepare::PrepareCompletion;
-use ratchet_core::record::Timing;
+use ratchet_core::record::AttemptTiming;
 use ratchet_core::{
     Claim, Decision, Fence, Input, InvalidInput, JobFlags, JobId, JobRecord, JobType, JsonText, Kind, LogLevel,
     LogLine, NodeId, Origin, Outcome, Settled, Settlement, Signal, Tag, TraceContext, Verdicts, clock, decide,
@@ -344,9 +344,9 @@ impl JobContext {
     }
 
     /// When the attempt ran, by the database's clock for its begin and a steady clock for its length.
-    pub(crate) fn timing(&self) -> Timing {
+    pub(crate) fn timing(&self) -> AttemptTiming {
         let (started_at, duration) = (self.started_at(), self.inner.begun.elapsed());
-        Timing {
+        AttemptTiming {
             started_at,
             ended_at: clock::later(started_at, duration),
             duration,

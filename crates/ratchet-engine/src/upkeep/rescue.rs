@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::record::Timing;
+use ratchet_core::record::AttemptTiming;
 use ratchet_core::{Claim, Decision, NodeId, Outcome, Settled, Settlement, Store, StoreError, Verdicts, clock, decide};
 
 use tracing::Instrument as _;
@@ -84,7 +84,7 @@ fn crashed(orphan: &Claim) -> Option<Settlement> {
     let job = &orphan.job;
     let started_at = job.picked_at.unwrap_or(job.scheduled_time);
     // Nobody knows when it ended; its begin is all that is certain.
-    let timing = Timing {
+    let timing = AttemptTiming {
         started_at,
         ended_at: started_at,
         duration: Duration::ZERO,

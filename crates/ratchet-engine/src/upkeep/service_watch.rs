@@ -47,15 +47,6 @@ impl ServiceWatch {
         self.services.iter().any(|called| **called == *service)
     }
 
-    /// Warns of services whose breakers were configured and that no job of this node calls. It may be the configuration of
-    /// several nodes; but mostly it is a slip of the pen.
-    pub(crate) fn warn_of_others<'a>(&self, configured: impl Iterator<Item = &'a String>) {
-        for service in configured.filter(|service| !self.has(service)) {
-            let called = self.services.join(", ");
-            tracing::warn!(%service, %called, "the breaker of a service is configured that no kind of this node calls");
-        }
-    }
-
     /// How the node is at this moment.
     pub(crate) fn vitals(&self) -> NodeVitals {
         let mut vitals = self.counters.vitals.read();

@@ -8,8 +8,8 @@ use ratchet_core::breaker::{Admission, BreakerConfig, BreakerState, CallEnd, Tic
 use ratchet_core::explain::Reason;
 use ratchet_core::{DeferReason, JobRecord, JobState};
 use ratchet_engine::{
-    AlwaysAdmit, Failure, Job, JobContext, JobDefaults, JobEventKind, Ratchet, RatchetBuilder, Requirement,
-    ResilienceStrategy, RetryPolicy, RetryVerdict, StartError,
+    AlwaysAdmit, CircuitBreakers, Failure, Job, JobContext, JobDefaults, JobEventKind, Ratchet, RatchetBuilder,
+    Requirement, ResilienceStrategy, RetryPolicy, RetryVerdict, StartError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,11 @@ pub(crate) fn node(payments: &Payments, stage: &Stage) -> RatchetBuilder {
         .queue("default", 20)
         .job::<Charge>()
         .state(payments.clone())
-        .breaker("payments", BREAKER.open_for(OPEN_FOR))
+        .resilience_strategy(breakers())
+}
+
+fn breakers() -> CircuitBreakers {
+    CircuitBreakers::default().with("payments", BREAKER.open_for(OPEN_FOR))
 }
 
 fn state_of(ratchet: &Ratchet, service: &str) -> Option<BreakerState> {
@@ -309,18 +313,19 @@ async fn two_breakers_for_one_service_are_refused_unless_the_node_decides() {
         assert!(error.contains("`breaker` of \"payments\" is given twice, as BreakerConfig {"), "{error}");
         assert!(error.ends_with(advice), "{error}");
     };
-    refused(builder().job::<Refund>(), "or decide with .breaker(…) of the builder").await;
-    let twice = builder().breaker("payments", BREAKER).breaker("payments", BREAKER.open_for(OPEN_FOR));
-    refused(twice, "keep one").await;
-    let decided = builder().job::<Refund>().breaker("payments", BREAKER).breaker("payments", BREAKER);
-    decided.start().await.unwrap().shutdown().await;
+    refused(builder().job::<Refund>(), "or decide with CircuitBreakers::with").await;
+    let twice = breakers().with("payments", BREAKER);
+    refused(builder().resilience_strategy(twice), "keep one").await;
+    let decided = breakers().with("payments", BREAKER.open_for(OPEN_FOR));
+    builder().job::<Refund>().resilience_strategy(decided).start().await.unwrap().shutdown().await;
 }
 
 #[tokio::test]
 async fn a_service_that_nobody_calls_is_told_of() {
     let spans = crate::spans::listen();
     let (payments, stage) = (Payments::default(), Stage::default());
-    let ratchet = node(&payments, &stage).breaker("paymnets", BREAKER).start().await.unwrap();
+    let mistyped = breakers().with("paymnets", BREAKER);
+    let ratchet = node(&payments, &stage).resilience_strategy(mistyped).start().await.unwrap();
     let warned = spans.with("warning", "service", "paymnets");
     assert_eq!(
         warned.iter().map(|warning| warning.field("called")).collect::<Vec<_>>(),
@@ -335,7 +340,8 @@ async fn a_service_that_nobody_calls_is_told_of() {
 #[tokio::test]
 async fn a_breaker_that_cannot_work_is_refused_at_the_start() {
     let (payments, stage) = (Payments::default(), Stage::default());
-    let refused = node(&payments, &stage).breaker("play", BREAKER.failure_rate(2.0)).start().await;
+    let impossible = breakers().with("play", BREAKER.failure_rate(2.0));
+    let refused = node(&payments, &stage).resilience_strategy(impossible).start().await;
     let Err(StartError::Invalid(invalid)) = refused else { panic!("it started") };
     assert_eq!(invalid.field(), "breaker.failure_rate");
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::store::*;
 use ratchet_core::*;
-use ratchet_engine::{JobEventKind, new_node_id};
+use ratchet_engine::{JobEventKind, Timing, new_node_id};
 
 use crate::faulty::{Fault, Faulty, holds};
-use crate::support::{Play, Stage, event, eventually, memory, quick, started};
+use crate::support::{Play, Stage, event, eventually, memory, quick, quick_timing, started};
 
 fn faulty() -> (Faulty, Stage) {
     (Faulty::new(memory()), Stage::default())
@@ -150,7 +150,8 @@ async fn a_node_that_was_declared_dead_finishes_nothing_and_goes_on_as_another()
     let (store, stage) = faulty();
     let inner = store.inner.clone();
     // Not so often that it finds out by reconciling, before it has a result to be refused.
-    let ratchet = quick(&stage).store(store.clone()).reconcile(Duration::from_mins(1)).start().await.unwrap();
+    let timing = Timing { reconcile: Duration::from_mins(1), ..quick_timing() };
+    let ratchet = quick(&stage).store(store.clone()).timing(timing).start().await.unwrap();
     let mut events = ratchet.events();
     let before = ratchet.node_id();
     let handle = ratchet.enqueue(Play::Gate).max_retries(0).submit().await.unwrap();
@@ -376,7 +377,8 @@ async fn results_are_written_while_jobs_are_canceled_one_after_another() {
 async fn a_reconcile_that_fails_is_tried_again_after_longer_and_longer_waits() {
     let (store, stage) = faulty();
     store.failures.of(&["reconcile"]);
-    let node = quick(&stage).store(store.clone()).reconcile(Duration::from_millis(10));
+    let timing = Timing { reconcile: Duration::from_millis(10), ..quick_timing() };
+    let node = quick(&stage).store(store.clone()).timing(timing);
     let ratchet = node.start().await.unwrap();
     ratchet.enqueue(Play::UntilCanceled).submit().await.unwrap();
     let mut asked = store.reconciles.subscribe();

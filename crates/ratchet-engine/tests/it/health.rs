@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ratchet_core::Retention;
-use ratchet_engine::RatchetBuilder;
+use ratchet_engine::{RatchetBuilder, Timing};
 
 use crate::faulty::Faulty;
-use crate::support::{Ahead, Play, Stage, event, eventually, memory, quick, started};
+use crate::support::{Ahead, Play, Stage, event, eventually, memory, quick, quick_timing, started};
 
 #[tokio::test]
 async fn a_node_is_ready_until_it_drains_and_live_until_it_ends() {
@@ -66,8 +66,8 @@ async fn a_loop_is_overdue_by_its_own_interval_and_only_if_it_runs() {
     };
     let keeps = |node: RatchetBuilder| node.retention(Retention::keep_everything());
     let seldom = |node: RatchetBuilder| {
-        let node = node.gauges(Duration::from_hours(1)).retention_interval(Duration::from_hours(12));
-        node.rescue_scan(Duration::from_hours(24))
+        let (gauges, retention_interval) = (Duration::from_hours(1), Duration::from_hours(12));
+        node.timing(Timing { gauges, retention_interval, scan: Duration::from_hours(24), ..quick_timing() })
     };
     tokio::join!(
         check("not yet", |node| node, mins(4), &[]),

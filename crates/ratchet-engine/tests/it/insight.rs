@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ratchet_core::explain::Reason;
-use ratchet_engine::MetricsCollector;
 use ratchet_engine::metrics::{Labels, names};
+use ratchet_engine::{MetricsCollector, Timing};
 
-use crate::support::{Blocking, Play, Stage, eventually, memory, quick, started};
+use crate::support::{Blocking, Play, Stage, eventually, memory, quick, quick_timing, started};
 
 /// Keeps the last value of every gauge.
 #[derive(Clone, Default)]
@@ -35,7 +35,8 @@ impl MetricsCollector for Last {
 async fn depths_and_ages_are_told_until_the_queue_is_empty() {
     let (stage, last) = (Stage::default(), Last::default());
     let node = quick(&stage).store(memory()).queue("default", 1).metrics_collector(last.clone());
-    let ratchet = node.gauges(Duration::from_millis(20)).start().await.unwrap();
+    let timing = Timing { gauges: Duration::from_millis(20), ..quick_timing() };
+    let ratchet = node.timing(timing).start().await.unwrap();
     let mut events = ratchet.events();
     let gate = ratchet.enqueue(Play::Gate).submit().await.unwrap();
     started(&mut events, gate.id()).await;

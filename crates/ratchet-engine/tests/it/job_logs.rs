@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use ratchet_core::{JobId, LogFilter, LogLevel, LogLine, MemoryStore, Retention};
 use ratchet_engine::{
     BulkEventKind, Client, Failure, Job, JobContext, JobDefaults, JobLogSink, JobLogs, LogSinkError, OwnJobs, Ratchet,
-    RatchetBuilder,
+    RatchetBuilder, Timing,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::support::{Stage, eventually, memory, quick};
+use crate::support::{Stage, busy_archiver, eventually, memory, quick, quick_timing};
 
 /// Writes so many lines, fails so many times, and returns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -179,7 +179,7 @@ async fn lines_are_written_soon_after_the_end_of_an_attempt() {
 async fn a_node_that_stops_writes_what_is_left() {
     // Three calls, so long that a node that does not wait for them has stopped before.
     let sink = Told { slow: Duration::from_millis(200), ..Told::default() };
-    let ratchet = builder(&memory()).job_log_sink(sink.clone()).start().await.unwrap();
+    let ratchet = builder(&memory()).job_logs(JobLogs::to(sink.clone())).start().await.unwrap();
     let handle = ratchet.enqueue(Scribe::of(1_200)).submit().await.unwrap();
     handle.result().await.unwrap();
     ratchet.shutdown().await;
@@ -189,8 +189,8 @@ async fn a_node_that_stops_writes_what_is_left() {
 #[tokio::test]
 async fn a_sink_that_hangs_is_in_nobodys_way() {
     let sink = Told { gate: Some(Arc::new(Semaphore::new(0))), ..Told::default() };
-    let deadline = Duration::from_millis(300);
-    let ratchet = builder(&memory()).store_deadline(deadline).job_log_sink(sink.clone()).start().await.unwrap();
+    let timing = Timing { store_deadline: Duration::from_millis(300), ..quick_timing() };
+    let ratchet = builder(&memory()).timing(timing).job_logs(JobLogs::to(sink.clone())).start().await.unwrap();
     let begun = Instant::now();
     for _ in 0..20 {
         ratchet.enqueue(Scribe::of(10)).submit().await.unwrap().result().await.unwrap();
@@ -204,7 +204,7 @@ async fn a_sink_that_hangs_is_in_nobodys_way() {
 #[tokio::test]
 async fn a_sink_that_fails_gets_the_same_lines_again() {
     let sink = Told { failures: Arc::new(AtomicUsize::new(3)), ..Told::default() };
-    let ratchet = builder(&memory()).job_log_sink(sink.clone()).start().await.unwrap();
+    let ratchet = builder(&memory()).job_logs(JobLogs::to(sink.clone())).start().await.unwrap();
     let handle = ratchet.enqueue(Scribe::of(5)).submit().await.unwrap();
     handle.result().await.unwrap();
     eventually("the lines", async || sink.messages().len() == 5).await;
@@ -217,7 +217,7 @@ async fn a_sink_that_fails_gets_the_same_lines_again() {
 #[tokio::test]
 async fn a_line_that_is_refused_takes_no_others_along() {
     let sink = Told { bad: Some("line 70"), ..Told::default() };
-    let ratchet = builder(&memory()).job_log_sink(sink.clone()).start().await.unwrap();
+    let ratchet = builder(&memory()).job_logs(JobLogs::to(sink.clone())).start().await.unwrap();
     ratchet.enqueue(Scribe::of(100)).submit().await.unwrap().result().await.unwrap();
     eventually("the lines", async || sink.messages().len() == 99).await;
     assert_eq!((ratchet.stats().log_lines, ratchet.stats().log_lines_lost), (99, 1));
@@ -230,7 +230,7 @@ async fn a_line_that_is_refused_takes_no_others_along() {
 #[tokio::test]
 async fn a_sink_that_panics_or_refuses_everything_loses_lines_and_nothing_else() {
     for sink in [Told { panics: true, ..Told::default() }, Told { bad: Some("line 1"), ..Told::default() }] {
-        let ratchet = builder(&memory()).job_log_sink(sink.clone()).start().await.unwrap();
+        let ratchet = builder(&memory()).job_logs(JobLogs::to(sink.clone())).start().await.unwrap();
         ratchet.enqueue(Scribe::of(1)).submit().await.unwrap().result().await.unwrap();
         eventually("the count", async || ratchet.stats().log_lines_lost == 1).await;
         ratchet.enqueue(Scribe::of(0)).submit().await.unwrap().result().await.unwrap();
@@ -238,7 +238,7 @@ async fn a_sink_that_panics_or_refuses_everything_loses_lines_and_nothing_else()
         ratchet.shutdown().await;
     }
     let sink = Told { panics: true, ..Told::default() };
-    let ratchet = builder(&memory()).job_log_sink(sink.clone()).start().await.unwrap();
+    let ratchet = builder(&memory()).job_logs(JobLogs::to(sink.clone())).start().await.unwrap();
     ratchet.enqueue(Scribe::of(400)).submit().await.unwrap().result().await.unwrap();
     eventually("the count", async || ratchet.stats().log_lines_lost == 400).await;
     assert!(sink.calls() <= 40, "{} calls for nothing", sink.calls());
@@ -247,8 +247,8 @@ async fn a_sink_that_panics_or_refuses_everything_loses_lines_and_nothing_else()
 #[tokio::test]
 async fn when_too_many_wait_lines_are_left_out_and_the_log_says_how_many() {
     let sink = Told { gate: Some(Arc::new(Semaphore::new(0))), ..Told::default() };
-    let logs = JobLogs { waiting_max: 5, gather: Duration::ZERO, ..JobLogs::default() };
-    let ratchet = builder(&memory()).job_logs(logs).job_log_sink(sink.clone()).start().await.unwrap();
+    let logs = JobLogs { waiting_max: 5, gather: Duration::ZERO, ..JobLogs::to(sink.clone()) };
+    let ratchet = builder(&memory()).job_logs(logs).start().await.unwrap();
     ratchet.enqueue(Scribe::of(50)).submit().await.unwrap().result().await.unwrap();
     sink.gate.as_ref().unwrap().add_permits(100);
     ratchet.shutdown().await;
@@ -283,7 +283,8 @@ async fn what_is_below_the_level_is_not_kept_and_off_keeps_nothing() {
         (JobLogs::off(), 0),
     ] {
         let sink = Told::default();
-        let ratchet = builder(&store).job_logs(logs).job_log_sink(sink.clone()).start().await.unwrap();
+        let logs = JobLogs { sink: Some(Arc::new(sink.clone())), ..logs };
+        let ratchet = builder(&store).job_logs(logs).start().await.unwrap();
         let handle = ratchet.enqueue(Scribe { lines: 1, failures: 1 }).submit().await.unwrap();
         handle.result().await.unwrap();
         ratchet.shutdown().await;
@@ -297,7 +298,7 @@ async fn what_is_below_the_level_is_not_kept_and_off_keeps_nothing() {
 #[tokio::test]
 async fn jobs_that_log_nothing_cost_no_call() {
     let sink = Told::default();
-    let ratchet = builder(&memory()).job_log_sink(sink.clone()).start().await.unwrap();
+    let ratchet = builder(&memory()).job_logs(JobLogs::to(sink.clone())).start().await.unwrap();
     for _ in 0..5 {
         ratchet.enqueue(Scribe::of(0)).submit().await.unwrap().result().await.unwrap();
     }
@@ -308,8 +309,7 @@ async fn jobs_that_log_nothing_cost_no_call() {
 #[tokio::test]
 async fn a_node_deletes_lines_that_were_kept_long_enough() {
     let retention = Retention { logs: Some(Duration::from_secs(1)), ..Retention::keep_everything() };
-    let ratchet =
-        builder(&memory()).retention(retention).retention_interval(Duration::from_millis(10)).start().await.unwrap();
+    let ratchet = builder(&memory()).retention(retention).timing(busy_archiver()).start().await.unwrap();
     let mut events = ratchet.bulk_events();
     let handle = ratchet.enqueue(Scribe::of(3)).submit().await.unwrap();
     handle.result().await.unwrap();

@@ -8,11 +8,13 @@ use ratchet_conformance::coordinator::Bus;
 use ratchet_core::store::JobStore as _;
 use ratchet_core::{JsonText, Kind, NewJob, Retention, ServiceName};
 use ratchet_engine::metrics::{Labels, names};
-use ratchet_engine::{AllowList, AllowRule, AlwaysAdmit, Client, JobEventKind, JobExt as _, MetricsCollector, Ratchet};
+use ratchet_engine::{
+    AllowList, AllowRule, AlwaysAdmit, Client, JobEventKind, JobExt as _, MetricsCollector, Ratchet, Timing,
+};
 
 use crate::breakers::{Charge, Payments, node};
 use crate::faulty::{Fault, Faulty};
-use crate::support::{Ahead, Play, Stage, event, eventually, memory, quick};
+use crate::support::{Ahead, Play, Stage, event, eventually, memory, quick, quick_timing};
 
 /// Keeps what it is told.
 #[derive(Clone, Default)]
@@ -192,7 +194,8 @@ async fn failures_are_told_by_how_the_attempt_ended() {
 async fn a_call_of_the_store_is_timed_however_it_ends() {
     let (store, stage, kept) = (Faulty::new(memory()), Stage::default(), Kept::default());
     let node = quick(&stage).store(store.clone()).metrics_collector(kept.clone());
-    let node = node.store_deadline(Duration::from_millis(100)).start().await.unwrap();
+    let timing = Timing { store_deadline: Duration::from_millis(100), ..quick_timing() };
+    let node = node.timing(timing).start().await.unwrap();
     let told = |operation: &str, outcome: &str| {
         kept.get(&format!("ratchet.store.operation{{operation={operation},outcome={outcome}}}"))
     };
@@ -205,7 +208,7 @@ async fn a_call_of_the_store_is_timed_however_it_ends() {
     node.shutdown().await;
     let (stuck, kept) = (Faulty::new(memory()), Kept::default());
     stuck.archives.store(0, std::sync::atomic::Ordering::SeqCst);
-    let node = quick(&stage).store(stuck).metrics_collector(kept.clone()).store_deadline(Duration::from_millis(100));
+    let node = quick(&stage).store(stuck).metrics_collector(kept.clone()).timing(timing);
     let node = node.start().await.unwrap();
     let given_up = "ratchet.store.operation{operation=archive,outcome=given_up}";
     eventually("calls that are given up", async || kept.get(given_up) >= 1).await;
@@ -219,7 +222,8 @@ async fn a_clients_call_may_take_longer_than_the_deadline_of_the_nodes_own() {
     store.submit_gate = Some(gate.clone());
     store.archives.store(0, std::sync::atomic::Ordering::SeqCst);
     let node = quick(&stage).store(store.clone()).metrics_collector(kept.clone());
-    let node = node.store_deadline(Duration::from_millis(100)).start().await.unwrap();
+    let timing = Timing { store_deadline: Duration::from_millis(100), ..quick_timing() };
+    let node = node.timing(timing).start().await.unwrap();
     let submitted = tokio::spawn(node.enqueue(Play::Return("x".into())).submit());
     store.submit_held.notified().await;
     let given_up = || kept.get("ratchet.store.operation{operation=archive,outcome=given_up}");

@@ -11,7 +11,7 @@ use ratchet_core::coordinator::{CoordinatorStats, ListenGuard, Listener};
 use ratchet_core::{ClusterCoordinator, Hint, JobRecord, JobSpec, JobState, LogLine, NodeId, Principal, TraceContext};
 use ratchet_engine::metrics::names;
 use ratchet_engine::{
-    Action, Attempt, Authorizer, BoxError, ErrorSanitizer, ExecutorProvider, Failure, JobLogSink, JobPolicy,
+    Action, Attempt, Authorizer, BoxError, ErrorSanitizer, ExecutorProvider, Failure, JobLogSink, JobLogs, JobPolicy,
     LifecycleHook, LogSinkError, Part, PayloadCodec, PolicyRefusal, Poll, PollingStrategy, ResilienceStrategy,
     RetryPolicy, RetryVerdict, Scope, Target, TraceCapture,
 };
@@ -138,7 +138,8 @@ async fn a_node_goes_on_whatever_panics_and_counts_it() {
     let (stage, kept) = (Stage::default(), Kept::default());
     let node = quick(&stage).job::<Scribe>().store(memory()).metrics_collector(kept.clone());
     let node = node.retry_policy(Wrong).error_sanitizer(Wrong).polling_strategy(Wrong).resilience_strategy(Wrong);
-    let node = node.trace_capture(Wrong).job_log_sink(Wrong).lifecycle_hook(Wrong).coordinator(Arc::new(Wrong));
+    let node =
+        node.trace_capture(Wrong).job_logs(JobLogs::to(Wrong)).lifecycle_hook(Wrong).coordinator(Arc::new(Wrong));
     let node = node.executor_provider(WrongOnce::default()).on_event(|_| panic!("a listener gone wrong"));
     let node = node.start().await.unwrap();
     let deferred = node.enqueue(Play::Return("later".into())).submit().await.unwrap();

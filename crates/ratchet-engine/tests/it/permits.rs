@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 use ratchet_core::claim::{Boost, ClaimRequest, Pool};
 use ratchet_core::store::{ClusterStore as _, ControlStore as _, ResourceStore as _, TurnStore as _};
 use ratchet_core::{JobState, Kind, MemoryStore, QueueName, ResourceLimit, ResourceName};
-use ratchet_engine::{Client, Failure, Job, JobContext, JobDefaults, Ratchet, RatchetBuilder, Slots, StartError};
+use ratchet_engine::{
+    Client, Failure, Job, JobContext, JobDefaults, Ratchet, RatchetBuilder, Slots, StartError, Timing,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Blocking, Play, Stage, eventually, memory, quick, started};
+use crate::support::{Blocking, Play, Stage, eventually, memory, quick, quick_timing, started};
 
 /// A node that finds out by itself that a permit is free, and not because time has passed.
 fn node(stage: &Stage, store: MemoryStore) -> RatchetBuilder {
     let limit = ResourceLimit::new("printer", 1).unwrap().retry_delay(Duration::from_mins(10));
-    quick(stage).store(store).queue("default", Slots { tasks: 10, threads: 10 }).resource(limit)
+    quick(stage).store(store).queue("default", Slots { tasks: 10, threads: 10 }).resource_limit(limit)
 }
 
 async fn in_use(client: &Client) -> u32 {
@@ -42,7 +44,8 @@ async fn jobs_with_a_resource_wait_for_each_other_and_no_others_do() {
 async fn a_canceled_handler_keeps_its_permit_until_it_has_ended() {
     let stage = Stage::default();
     // Long enough to be seen.
-    let ratchet = node(&stage, memory()).cancel_grace(Duration::from_millis(400)).start().await.unwrap();
+    let timing = Timing { cancel_grace: Duration::from_millis(400), ..quick_timing() };
+    let ratchet = node(&stage, memory()).timing(timing).start().await.unwrap();
     let mut events = ratchet.events();
     let deaf = ratchet.enqueue(Play::Hang).resource("printer").submit().await.unwrap();
     started(&mut events, deaf.id()).await;
@@ -151,11 +154,13 @@ async fn limits_are_declared_and_set_by_hand() {
 
 #[tokio::test]
 async fn two_limits_of_one_resource_are_refused_unless_they_are_the_same() {
-    let builder = || Ratchet::builder().store(memory()).job::<Print>().resource_limit("printer", 2);
-    let error = builder().resource_limit("printer", 5).start().await.unwrap_err().to_string();
-    assert!(error.contains("`resource` of \"printer\" is given twice, as "), "{error}");
+    let limit = |name: &str, max| ResourceLimit::new(name, max).unwrap();
+    let builder = || Ratchet::builder().store(memory()).job::<Print>().resource_limit(limit("printer", 2));
+    let error = builder().resource_limit(limit("printer", 5)).start().await.unwrap_err().to_string();
+    assert!(error.contains("`resource_limit` of \"printer\" is given twice, as "), "{error}");
     assert!(error.contains("max_concurrent: 2") && error.contains("max_concurrent: 5"), "{error}");
-    builder().resource_limit("printer", 2).resource_limit("plotter", 5).start().await.unwrap().shutdown().await;
+    let same_and_other = builder().resource_limit(limit("printer", 2)).resource_limit(limit("plotter", 5));
+    same_and_other.start().await.unwrap().shutdown().await;
 }
 
 /// A job whose kind names what cannot be a resource.
@@ -185,16 +190,16 @@ async fn a_kind_with_a_resource_that_cannot_be_is_refused_at_the_start() {
 async fn a_limit_out_of_bounds_is_refused() {
     let refused = |builder: RatchetBuilder| async { builder.start().await.unwrap_err() };
     let builder = || Ratchet::builder().store(memory()).job::<Print>();
+    let good = ResourceLimit::new("printer", 1).unwrap();
     for error in [
-        refused(builder().resource_limit("printer", 1_000_000)).await,
-        refused(builder().resource(ResourceLimit::new("printer", 1).unwrap().retry_delay(Duration::ZERO))).await,
+        refused(builder().resource_limit(ResourceLimit { max_concurrent: 1_000_000, ..good.clone() })).await,
+        refused(builder().resource_limit(good.clone().retry_delay(Duration::ZERO))).await,
     ] {
         assert!(matches!(&error, StartError::Invalid(_)), "{error}");
         assert!(error.to_string().contains("of resource \"printer\""), "{error}");
     }
     let (ratchet, _) = crate::support::engine().await;
-    let mut limit = ResourceLimit::new("printer", 1).unwrap();
-    limit.max_concurrent = 1_000_000;
+    let limit = ResourceLimit { max_concurrent: 1_000_000, ..good };
     let error = ratchet.set_resource_limit(&limit).await.unwrap_err();
     assert!(error.to_string().contains("the limit is 10000"), "{error}");
 }

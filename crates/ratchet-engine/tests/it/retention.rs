@@ -8,7 +8,7 @@ use ratchet_core::{Clock as _, DeadLetterFilter, ErrorKind, JobState, ManualCloc
 use ratchet_engine::{BulkEventKind, Client, JobEventKind, SystemClock, new_node_id};
 
 use crate::faulty::Faulty;
-use crate::support::{Play, Stage, engine, event, eventually, memory, quick};
+use crate::support::{Play, Stage, busy_archiver, engine, event, eventually, memory, quick};
 
 /// Everything goes at once.
 fn nothing_is_kept() -> Retention {
@@ -24,7 +24,7 @@ async fn a_node_archives_what_was_kept_long_enough_and_tells_how_many() {
     let ratchet = quick(&stage)
         .store(store.clone())
         .retention(nothing_is_kept())
-        .retention_interval(Duration::from_millis(10))
+        .timing(busy_archiver())
         .on_bulk_event(move |event| {
             if let BulkEventKind::JobsArchived { count, .. } = event.what {
                 heard.fetch_add(count, Ordering::SeqCst);
@@ -60,8 +60,7 @@ async fn a_node_archives_what_was_kept_long_enough_and_tells_how_many() {
 async fn jobs_that_cannot_be_archived_keep_no_others_from_it() {
     let (stage, store) = (Stage::default(), Faulty::new(memory()));
     *store.unarchivable.lock().unwrap() = Some(JobState::Succeeded);
-    let archiving =
-        quick(&stage).store(store.clone()).retention(nothing_is_kept()).retention_interval(Duration::from_millis(10));
+    let archiving = quick(&stage).store(store.clone()).retention(nothing_is_kept()).timing(busy_archiver());
     let ratchet = archiving.start().await.unwrap();
     let done = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
     let failed = ratchet.enqueue(Play::FailForGood).submit().await.unwrap();
@@ -86,7 +85,7 @@ async fn grouping_dead_letters_ends_though_pages_hold_none() {
 async fn a_node_deletes_what_was_archived_long_enough_ago() {
     let stage = Stage::default();
     let retention = Retention { archive: Some(Duration::from_millis(200)), ..nothing_is_kept() };
-    let builder = quick(&stage).store(memory()).retention(retention).retention_interval(Duration::from_millis(10));
+    let builder = quick(&stage).store(memory()).retention(retention).timing(busy_archiver());
     let ratchet = builder.start().await.unwrap();
     let mut events = ratchet.bulk_events();
     let done = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
@@ -102,7 +101,7 @@ async fn a_node_deletes_what_was_archived_long_enough_ago() {
 #[tokio::test]
 async fn a_node_that_keeps_everything_leaves_the_lease_to_others() {
     let (stage, store) = (Stage::default(), memory());
-    let builder = quick(&stage).store(store.clone()).retention_interval(Duration::from_millis(10));
+    let builder = quick(&stage).store(store.clone()).timing(busy_archiver());
     let ratchet = builder.retention(Retention::keep_everything()).start().await.unwrap();
     let handle = ratchet.enqueue(Play::Return("x".into())).submit().await.unwrap();
     handle.result().await.unwrap();

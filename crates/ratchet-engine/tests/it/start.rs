@@ -2,11 +2,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ratchet_core::ResourceLimit;
 use ratchet_core::store::ClusterStore as _;
-use ratchet_engine::{BoxError, LifecycleHook, Ratchet, StartError};
+use ratchet_engine::{BoxError, LifecycleHook, Ratchet, StartError, Timing};
 
 use crate::faulty::Faulty;
-use crate::support::{Play, Stage, memory, quick};
+use crate::support::{Play, Stage, memory, quick, quick_timing};
 
 async fn refused(builder: ratchet_engine::RatchetBuilder, part: &str) -> StartError {
     let error = builder.start().await.expect_err(part);
@@ -28,18 +29,18 @@ async fn a_node_that_could_not_work_does_not_start() {
     )
     .await;
     refused(quick(&stage).store(memory()).claim_max(0), "`claim_max`").await;
-    refused(quick(&stage).store(memory()).heartbeat(Duration::MAX), "`heartbeat` is").await;
-    refused(quick(&stage).store(memory()).reconcile(Duration::MAX), "use 10ms to 3600s").await;
     refused(quick(&stage).store(memory()).drain_timeout(Duration::MAX), "`drain_timeout` is").await;
-    refused(quick(&stage).store(memory()).store_deadline(Duration::ZERO), "`store_deadline` is 0ns").await;
-    refused(quick(&stage).store(memory()).grace(Duration::from_millis(149)), "three heartbeats").await;
+    let timing = Timing { grace: Duration::from_millis(149), ..quick_timing() };
+    let problem = "`timing.grace` is 149ms; use 150ms to 86400s (at least three heartbeats)";
+    refused(quick(&stage).store(memory()).timing(timing), problem).await;
 }
 
 #[tokio::test]
 async fn a_database_that_does_not_answer_cannot_keep_a_node_from_saying_so() {
     let mut store = Faulty::new(memory());
     store.slow.register = Duration::MAX;
-    let started = quick(&Stage::default()).store(store).store_deadline(Duration::from_millis(100)).start();
+    let timing = Timing { store_deadline: Duration::from_millis(100), ..quick_timing() };
+    let started = quick(&Stage::default()).store(store).timing(timing).start();
     let refused = tokio::time::timeout(Duration::from_secs(5), started).await.expect("it does not hang");
     let error = refused.unwrap_err();
     assert!(format!("{error:?}").contains("did not answer within 100ms"), "{error:?}");
@@ -49,7 +50,8 @@ async fn a_database_that_does_not_answer_cannot_keep_a_node_from_saying_so() {
 async fn a_node_that_could_not_declare_its_resources_is_not_left_behind() {
     let store = Faulty::new(memory());
     store.failures.of(&["declare_resource"]);
-    refused(quick(&Stage::default()).store(store.clone()).resource_limit("printer", 1), "took the database away").await;
+    let limit = ResourceLimit::new("printer", 1).unwrap();
+    refused(quick(&Stage::default()).store(store.clone()).resource_limit(limit), "took the database away").await;
     assert_eq!(store.inner.nodes().await.unwrap(), []);
 }
 

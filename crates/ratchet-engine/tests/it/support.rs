@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use ratchet_core::{Clock, JobId, MemoryStore};
 use ratchet_engine::{
     EventStream, Failure, Job, JobContext, JobDefaults, JobEvent, JobEventKind, Ratchet, RatchetBuilder, Requirement,
-    ResultCondition, SystemClock,
+    ResultCondition, SystemClock, Timing,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -204,15 +204,23 @@ pub(crate) fn memory() -> MemoryStore {
 
 /// A builder with quick timers: what takes seconds by default takes tens of milliseconds.
 pub(crate) fn quick(stage: &Stage) -> RatchetBuilder {
-    Ratchet::builder()
-        .job::<Play>()
-        .job::<Blocking>()
-        .state(stage.clone())
-        .reconcile(Duration::from_millis(30))
-        .heartbeat(Duration::from_millis(50))
-        .grace(Duration::from_millis(600))
-        .rescue_scan(Duration::from_millis(50))
-        .cancel_grace(Duration::from_millis(50))
+    Ratchet::builder().job::<Play>().job::<Blocking>().state(stage.clone()).timing(quick_timing())
+}
+
+/// The times of [`quick`].
+pub(crate) fn quick_timing() -> Timing {
+    Timing {
+        heartbeat: Duration::from_millis(50),
+        scan: Duration::from_millis(50),
+        reconcile: Duration::from_millis(30),
+        cancel_grace: Duration::from_millis(50),
+        ..Timing::with_grace(Duration::from_millis(600))
+    }
+}
+
+/// The times of [`quick`], with an archiver that hardly pauses.
+pub(crate) fn busy_archiver() -> Timing {
+    Timing { retention_interval: Duration::from_millis(10), ..quick_timing() }
 }
 
 pub(crate) async fn engine() -> (Ratchet, Stage) {

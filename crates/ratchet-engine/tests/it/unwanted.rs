@@ -7,17 +7,11 @@ use ratchet_core::store::MovableClock as _;
 use ratchet_core::{ErrorKind, JobState, MemoryStore, Retention};
 use ratchet_engine::{BulkEventKind, Client, JobEventKind, Ratchet};
 
-use crate::support::{Play, Stage, event, eventually, memory, quick};
+use crate::support::{Play, Stage, busy_archiver, event, eventually, memory, quick};
 
 async fn deleting(stage: &Stage, store: &MemoryStore) -> Ratchet {
     let retention = Retention { succeeded: Some(Duration::ZERO), ..Retention::keep_everything() };
-    quick(stage)
-        .store(store.clone())
-        .retention(retention)
-        .retention_interval(Duration::from_millis(10))
-        .start()
-        .await
-        .unwrap()
+    quick(stage).store(store.clone()).retention(retention).timing(busy_archiver()).start().await.unwrap()
 }
 
 #[tokio::test]

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use ratchet_core::Clock;
 use ratchet_core::breaker::{Admission, CallEnd, Ticket};
 use ratchet_core::clock::elapsed;
-use ratchet_engine::{Ratchet, ResilienceStrategy, SystemClock};
+use ratchet_engine::{Ratchet, ResilienceStrategy, SystemClock, Timing};
 
 use crate::faulty::{Faulty, Slow};
-use crate::support::{Play, Stage, eventually, memory, quick};
+use crate::support::{Play, Stage, eventually, memory, quick, quick_timing};
 
 /// A clock that is so many seconds off.
 #[derive(Debug)]
@@ -128,7 +128,8 @@ async fn a_time_that_took_too_long_to_read_says_nothing() {
     let slow = Slow { time: Duration::from_secs(3), ..Slow::default() };
     let mut store = Faulty::new(memory());
     store.slow = slow.clone();
-    let node = quick(&stage).store(store).grace(Duration::from_secs(3)).start().await.unwrap();
+    let timing = Timing { grace: Duration::from_secs(3), ..quick_timing() };
+    let node = quick(&stage).store(store).timing(timing).start().await.unwrap();
     // Beats go on after the question was given up, on a fresh connection.
     eventually("three beats", async || slow.beats.load(Ordering::SeqCst) >= 3).await;
     assert_eq!(node.stats().vitals.clock_skew_us, None);
@@ -141,7 +142,8 @@ async fn a_slow_database_is_asked_less_often() {
     let slow = Slow { beat: Duration::from_millis(30), ..Slow::default() };
     let mut store = Faulty::new(memory());
     store.slow = slow.clone();
-    let node = quick(&stage).store(store).grace(Duration::from_secs(4)).start().await.unwrap();
+    let timing = Timing { grace: Duration::from_secs(4), ..quick_timing() };
+    let node = quick(&stage).store(store).timing(timing).start().await.unwrap();
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     // Every 50 ms it would be nearly twenty.
     let beats = slow.beats.load(Ordering::SeqCst);

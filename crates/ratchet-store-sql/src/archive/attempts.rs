@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::record::Timing;
+use ratchet_core::record::AttemptTiming;
 use ratchet_core::{AttemptRecord, AttemptStatus, JobId, NodeId, StoreError};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub(crate) fn read(job_id: JobId, text: &str) -> Result<Vec<AttemptRecord>, serd
 impl Short {
     fn of(record: &AttemptRecord) -> Self {
         let AttemptRecord { job_id: _, version, attempt, node, status, timing, error_class, error } = record;
-        let Timing { started_at, ended_at, duration, queue_wait } = timing;
+        let AttemptTiming { started_at, ended_at, duration, queue_wait } = timing;
         let [began, ended] = [started_at, ended_at].map(|at| at.as_microsecond());
         let (duration, wait) = (micros(*duration), micros(*queue_wait));
         let (class, text) = (error_class.clone(), error.clone());
@@ -54,7 +54,7 @@ impl Short {
     fn into_record(self, job_id: JobId) -> Result<AttemptRecord, serde_json::Error> {
         let Self(version, attempt, node, status, began, lasted, duration, wait, error_class, error) = self;
         let time = |us| Timestamp::from_microsecond(us).map_err(<serde_json::Error as serde::de::Error>::custom);
-        let timing = Timing {
+        let timing = AttemptTiming {
             started_at: time(began)?,
             ended_at: time(began.saturating_add(lasted))?,
             duration: Duration::from_micros(duration),
@@ -81,7 +81,7 @@ mod tests {
             attempt: 2,
             node: NodeId(Uuid::from_u128(2)),
             status: AttemptStatus::TimedOut,
-            timing: Timing {
+            timing: AttemptTiming {
                 started_at: Timestamp::from_microsecond(1_700_000_000_000_001).unwrap(),
                 ended_at: Timestamp::from_microsecond(1_700_000_000_250_001).unwrap(),
                 duration: Duration::from_micros(250_123),

@@ -2,7 +2,7 @@
 
 use ratchet_core::flow::{Workflow, WorkflowStep};
 use ratchet_core::page::{self, JobCursor, Page};
-use ratchet_core::record::Timing;
+use ratchet_core::record::AttemptTiming;
 use ratchet_core::store::{LastAttempts, StateCounts};
 use ratchet_core::{
     AttemptRecord, AttemptStatus, InvalidInput, JobId, JobState, Kind, Principal, StepName, StoreError,
@@ -103,7 +103,7 @@ pub(crate) fn attempt_of(row: &Row) -> Result<AttemptRecord, StoreError> {
         attempt: fields.number("attempt")?,
         node: fields.node_id("node_id")?,
         status: fields.parsed("status", status_of)?,
-        timing: Timing {
+        timing: AttemptTiming {
             started_at: fields.time("started_at")?,
             ended_at: fields.time("ended_at")?,
             duration: fields.duration("duration_us")?,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use ratchet_core::flow::End;
-use ratchet_core::record::Timing;
+use ratchet_core::record::AttemptTiming;
 use ratchet_core::settle::{Applied, LiveRow, Recorded, RowChange, check};
 use ratchet_core::settlement::{ALERT_QUIET, error_hash};
 use ratchet_core::transition::Place;
@@ -164,7 +164,7 @@ async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<Vec<Fol
 }
 
 impl Accepted<'_> {
-    fn finished<'a>(&'a self, result: Option<&'a JsonText>, timing: Option<Timing>) -> Finished<'a> {
+    fn finished<'a>(&'a self, result: Option<&'a JsonText>, timing: Option<AttemptTiming>) -> Finished<'a> {
         let Self { settlement, row, applied } = self;
         Finished {
             id: settlement.fence.job_id,
@@ -272,7 +272,7 @@ pub(crate) struct Finished<'a> {
     pub(crate) attempts: u32,
     pub(crate) crash_count: u32,
     pub(crate) scheduled_time: Timestamp,
-    pub(crate) timing: Option<Timing>,
+    pub(crate) timing: Option<AttemptTiming>,
     pub(crate) result: Option<&'a JsonText>,
     pub(crate) business_key: Option<&'a str>,
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ratchet::prelude::*;
 use ratchet::sqlite::SqliteStore;
-use ratchet::{BoxError, BreakerConfig, BreakerState, CountBy, JobFilter};
+use ratchet::{BoxError, BreakerConfig, BreakerState, CircuitBreakers, CountBy, JobFilter};
 use tokio::sync::{Semaphore, watch};
 
 const WAITING: usize = 100_000;
@@ -69,7 +69,7 @@ async fn a_hundred_thousand_jobs_of_a_failing_service_cost_nothing_and_lose_no_a
         .jobs(jobs![charge, other])
         .state(payments.clone())
         .queue("default", SLOTS)
-        .breaker("payments", BREAKER.open_for(Duration::from_secs(3)))
+        .resilience_strategy(CircuitBreakers::default().with("payments", BREAKER.open_for(Duration::from_secs(3))))
         .start()
         .await
         .unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ratchet::prelude::*;
 use ratchet::sqlite::sqlx::{self, SqlitePool};
 use ratchet::sqlite::{CompleteIn, SubmitIn};
-use ratchet::{BoxError, ErrorKind, SubmitError};
+use ratchet::{BoxError, ErrorKind, SubmitError, Timing};
 use tokio::sync::Notify;
 
 /// Adds a row and completes in one transaction, then does as it is told.
@@ -76,7 +76,8 @@ async fn node_with_gate() -> (tempfile::TempDir, SqlitePool, Ratchet, Arc<Gate>)
     let pool = pool_at(&path).await;
     let gate = Arc::new(Gate::default());
     // A reconcile would tell the handler of its cancellation before it tries to complete.
-    let builder = Ratchet::builder().store(store).jobs(jobs![book, too_late]).reconcile(Duration::from_mins(1));
+    let timing = Timing { reconcile: Duration::from_mins(1), ..Timing::default() };
+    let builder = Ratchet::builder().store(store).jobs(jobs![book, too_late]).timing(timing);
     // One slot, so that a slot that is counted twice is noticed.
     let builder = builder.queue("default", 1);
     let ratchet = builder.state(pool.clone()).state(gate.clone()).start().await.unwrap();

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::clock::elapsed;
-use crate::record::{AttemptRecord, AttemptStatus, JobRecord, Timing};
+use crate::record::{AttemptRecord, AttemptStatus, AttemptTiming, JobRecord};
 
 impl JobRecord {
     /// Returns the record of the running attempt if the job is canceled `now`; `None` if it does not run.
@@ -16,7 +16,7 @@ impl JobRecord {
             attempt: self.attempts.saturating_add(1),
             node,
             status: AttemptStatus::Canceled,
-            timing: Timing {
+            timing: AttemptTiming {
                 started_at,
                 ended_at: now,
                 duration: elapsed(started_at, now),

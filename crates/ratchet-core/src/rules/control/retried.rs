@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(failed, JobRecord { scheduled_time: second(300), ..new });
     }
 
-    fn failed_timing(job: &JobRecord) -> Option<crate::record::Timing> {
+    fn failed_timing(job: &JobRecord) -> Option<crate::record::AttemptTiming> {
         let running =
             JobRecord { picked_by: Some(crate::id::NodeId(job.id.0)), picked_at: Some(second(120)), ..job.clone() };
         running.canceled_attempt(second(130)).map(|attempt| attempt.timing)

@@ -6,7 +6,7 @@ use crate::claim::Fence;
 use crate::id::NodeId;
 use crate::json::JsonText;
 use crate::outcome::ErrorReport;
-use crate::record::{JobRecord, Timing};
+use crate::record::{AttemptTiming, JobRecord};
 use crate::settlement::{Change, Settlement};
 use crate::transition::{Place, next};
 
@@ -64,7 +64,7 @@ pub enum RowChange<'a> {
         /// What its last attempt returned.
         result: Option<&'a JsonText>,
         /// When its last attempt ran.
-        timing: Option<Timing>,
+        timing: Option<AttemptTiming>,
         /// The error to record an alert about.
         alert: Option<&'a ErrorReport>,
     },
@@ -118,7 +118,7 @@ mod tests {
 
     const FENCE: Fence = Fence { job_id: JobId(Uuid::from_u128(1)), version: 4, node: NodeId(Uuid::from_u128(2)) };
 
-    const TIMING: Timing = Timing {
+    const TIMING: AttemptTiming = AttemptTiming {
         started_at: Timestamp::UNIX_EPOCH,
         ended_at: Timestamp::UNIX_EPOCH,
         duration: Duration::ZERO,

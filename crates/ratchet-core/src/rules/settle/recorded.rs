@@ -47,12 +47,12 @@ mod tests {
 
     use super::*;
     use crate::id::{JobId, NodeId};
-    use crate::record::Timing;
+    use crate::record::AttemptTiming;
 
     const FENCE: Fence = Fence { job_id: JobId(Uuid::from_u128(1)), version: 4, node: NodeId(Uuid::from_u128(2)) };
 
     fn succeeded() -> Settlement {
-        let timing = Timing {
+        let timing = AttemptTiming {
             started_at: Timestamp::UNIX_EPOCH,
             ended_at: Timestamp::UNIX_EPOCH,
             duration: Duration::ZERO,
