@@ -1,8 +1,11 @@
 //! The heart of a node: one task that settles what has ended and claims what comes next.
 //!
-//! It alone knows which slots are taken and which jobs run here, so nothing of that needs a lock.
+//! It alone knows which slots are taken and which jobs run here, so nothing of that needs a lock. This file is its loop: what is
+//! due, in which order, and how long to wait. A [`turn`] settles and claims; [`attempts`] begin with a claim and end with a
+//! message; [`reconcile`] compares them with the store.
 
 mod turn;
+mod attempts;
 mod unsettled;
 mod claim_state;
 pub(crate) mod slots;
@@ -17,9 +20,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratchet_core::{Claim, Fence, JobRecord, Store};
+use ratchet_core::{Fence, Store};
 use tokio::sync::{mpsc, watch};
-use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
@@ -27,19 +29,17 @@ use crate::guard;
 use crate::job::inject::StateMap;
 use crate::job_log::LogQueue;
 use crate::node::config::Config;
-use crate::observe::events::JobEventKind;
 use crate::observe::job_metrics::BatchedMetrics;
 use crate::observe::stats::{Counters, Loop};
+use crate::pump::attempts::{Message, RunningAttempt, permit_of};
 use crate::pump::claim_state::ClaimState;
 use crate::pump::failures::Failures;
 use crate::pump::polling::{Poll, PollingStrategy};
-use crate::pump::slots::{PoolIndex, SlotPools};
+use crate::pump::slots::SlotPools;
 use crate::pump::timers::Timers;
-use crate::pump::unsettled::{EndedAttempt, Unsettled};
+use crate::pump::unsettled::Unsettled;
 use crate::pump::wake::Wake;
-use crate::run::context::JobContext;
-use crate::run::executor::Held;
-use crate::run::{CancelHandle, CancelReason, Ended, Runner};
+use crate::run::{CancelReason, Runner};
 use crate::upkeep::heartbeat::Standing;
 
 /// The pump of a node, which [`run`](Pump::run) consumes. Its fields are open to the files of this folder alone.
@@ -69,7 +69,7 @@ pub(crate) struct Pump {
     /// Whether there was no turn since the last reconcile.
     reconciled: bool,
 
-    /// The tasks of all attempts, until each is wholly over: also that of a result which was told already.
+    /// The tasks of all attempts, each until it is over: some end after their result was received.
     attempts: TaskTracker,
     messages: mpsc::Receiver<Message>,
     sender: mpsc::Sender<Message>,
@@ -80,20 +80,6 @@ pub(crate) struct Pump {
     reconcile_failures: Failures,
 }
 
-/// A job that runs here.
-struct RunningAttempt {
-    job: Arc<JobRecord>,
-    ctx: JobContext,
-    cancel: Arc<CancelHandle>,
-    pool: PoolIndex,
-    task: AbortHandle,
-}
-
-/// The permit that an attempt took, by its fence; `None` if the job needs none.
-fn permit_of(job: &JobRecord, fence: Fence) -> Option<Fence> {
-    job.spec.resource.is_some().then_some(fence)
-}
-
 /// What a pump that has ended leaves to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShutdownLeftovers {
@@ -101,12 +87,6 @@ pub(crate) enum ShutdownLeftovers {
     Nothing,
     /// Permits of this node whose handlers may still run: whoever took the node from the cluster would end them.
     HeldPermits,
-}
-
-enum Message {
-    Ended(Fence, Box<Ended>),
-    /// What a handler held that was given up is free at last, and its permit ends.
-    Freed(PoolIndex, Option<Fence>),
 }
 
 /// Maximum poll interval while a `submit_in` transaction may still be uncommitted.
@@ -339,99 +319,6 @@ impl Pump {
         let unwritten = unwritten.filter_map(|(settlement, attempt)| permit_of(&attempt.job, settlement.fence));
         let running = self.running.iter().filter_map(|(fence, running)| permit_of(&running.job, *fence));
         self.held.iter().copied().chain(unwritten).chain(running).any(|fence| fence.node == node)
-    }
-
-    /// Starts a claimed job, if it may and can run here.
-    fn dispatch(&mut self, claim: Claim) -> bool {
-        let (fence, job) = (claim.fence, &claim.job);
-        let standing = self.standing.borrow().clone();
-        if standing.right.is_cancelled() || standing.node != fence.node {
-            // Fenced while the claim was under way: the reconcile hands it back, without a run that would be cut off.
-            self.claim.uncertain = true;
-            return false;
-        }
-        let Some(pool) = self.slots.take(&job.spec.queue, &job.spec.kind) else {
-            tracing::error!(job.id = %job.id, job.kind = %job.spec.kind, "the store handed out a job that was not asked for");
-            return false;
-        };
-        let cancel = Arc::new(CancelHandle::under(&standing.right));
-        let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
-        let ctx = JobContext::new(claim, states, client, cancel.token.clone(), logs);
-        let job = ctx.shared_job().clone();
-        // Here and not in the task, so that the next claim knows how many trials have begun.
-        let service = self.runner.registry.get(&job.spec.kind).and_then(|entry| entry.service.as_ref());
-        let entry = service.map(|service| self.runner.resilience.enter(service)).transpose();
-        if entry.is_ok() {
-            let what = JobEventKind::Started { attempt: ctx.attempt() };
-            self.client.bus().publish_with(&mut self.metrics, &job, Some(fence.node), what);
-        }
-        let (runner, sender) = (self.runner.clone(), self.sender.clone());
-        let (task_ctx, task_leash) = (ctx.clone(), cancel.clone());
-        let task = self.attempts.spawn(async move {
-            let (ended, span) = runner.run(&task_ctx, &task_leash, entry).await;
-            // The pump is gone only if the engine was dropped; then nobody may settle.
-            let _ = sender.send(Message::Ended(fence, Box::new(ended))).await;
-            if !span.is_disabled() {
-                // Closing it is a fifth of what a small job costs where spans are watched. Others that have ended go first, so
-                // that it is done while their results are written.
-                tokio::task::yield_now().await;
-                drop(span);
-            }
-        });
-        self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.timing.reconcile);
-        self.running.insert(fence, RunningAttempt { job, ctx, cancel, pool, task: task.abort_handle() });
-        true
-    }
-
-    fn receive(&mut self, message: Message) {
-        match message {
-            Message::Freed(pool, permit) => {
-                self.slots.give_back(pool);
-                if let Some(permit) = permit {
-                    self.held.remove(&permit);
-                    self.released.push(permit);
-                }
-                self.timers.poll = Instant::now();
-            }
-            Message::Ended(fence, ended) => {
-                let Some(running) = self.running.remove(&fence) else { return };
-                let Ended { settlement, defer, own_commit, held } = *ended;
-                let permit = permit_of(&running.job, fence);
-                match settlement {
-                    None => {
-                        if held.is_none() {
-                            self.released.extend(permit);
-                        }
-                        self.free_slot(running.pool, held, permit);
-                        self.timers.poll = Instant::now();
-                    }
-                    Some(mut settlement) => {
-                        // What the handler still does needs its permit.
-                        settlement.ends_permit = permit.is_some() && held.is_none();
-                        if self.unsettled.is_empty() && self.turn_failures.is_none() {
-                            self.timers.settle = Instant::now() + self.config.gather;
-                        }
-                        let attempt = EndedAttempt::new(running.job, running.pool, defer, own_commit, held);
-                        self.unsettled.push(settlement, attempt);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Gives a slot back, when what holds it is free; then its permit ends too.
-    fn free_slot(&mut self, pool: PoolIndex, held: Option<Held>, permit: Option<Fence>) {
-        match held {
-            None => self.slots.give_back(pool),
-            Some(held) => {
-                self.held.extend(permit);
-                let sender = self.sender.clone();
-                tokio::spawn(async move {
-                    let _ = held.await;
-                    let _ = sender.send(Message::Freed(pool, permit)).await;
-                });
-            }
-        }
     }
 
     /// Plans the next poll from what the last one found.

@@ -10,10 +10,11 @@ use tracing::Instrument;
 
 use crate::observe::metrics::names;
 use crate::observe::stats::Loop;
+use crate::pump::Pump;
+use crate::pump::attempts::permit_of;
 use crate::pump::claim_filter::ClaimFilter;
 use crate::pump::failures::{PAUSE_MAX, PAUSE_MIN};
 use crate::pump::unsettled::EndedAttempt;
-use crate::pump::{Pump, permit_of};
 
 /// Settlements in one transaction.
 const SETTLE_TOGETHER: usize = 500;
