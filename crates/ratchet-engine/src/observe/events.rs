@@ -4,18 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::decide::CRASH_LIMIT;
 use ratchet_core::schedule::ScheduleRecord;
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::{
-    BatchSummary, BusinessKey, Change, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord,
-    JobState, JobType, Kind, NodeId, Priority, QueueName, Settlement,
+    BusinessKey, Clock, DeferReason, DeliveryId, Followed, FollowedBy, JobId, JobRecord, JobState, JobType, Kind,
+    NodeId, Priority, QueueName, Settlement,
 };
 
-use crate::batch::summary_of;
 use crate::observe::bus::{Bus, EventStream};
 use crate::observe::job_metrics::Recorder;
 use crate::observe::metrics::Meter;
+use crate::observe::settled_events::settled_events;
 
 /// Something that happened to a job.
 ///
@@ -293,7 +292,7 @@ impl EventBus {
         self.bus.send(event);
     }
 
-    /// Tells what a settlement did, once it is committed.
+    /// Publishes the events of a committed settlement, and counts its metrics.
     pub(crate) fn publish_settled(
         &self,
         metrics: &mut impl Recorder,
@@ -301,59 +300,8 @@ impl EventBus {
         settlement: &Settlement,
         defer: Option<DeferReason>,
     ) {
-        use ratchet_core::AttemptStatus;
-        let node = Some(settlement.fence.node);
-        let attempt = settlement.attempt.as_ref();
-        if let Some(attempt) = attempt {
-            metrics.attempt(job, attempt);
-        }
-        let failed = |error: &str, attempt| JobEventKind::Failed { error: error.to_owned(), attempt };
-        if let (Some(AttemptStatus::TimedOut), Some(timeout)) = (attempt.map(|a| a.status), job.spec.timeout) {
-            self.publish_with(metrics, job, node, JobEventKind::TimedOut { timeout });
-        }
-        if let Change::Reschedule { .. } | Change::Fail { .. } = settlement.change {
-            metrics.failed(&job.spec.kind, attempt.map(|a| a.status));
-        }
-        match &settlement.change {
-            Change::Succeed { result, .. } => {
-                let duration = attempt.map(|a| a.timing.duration).unwrap_or_default();
-                self.publish_with(metrics, job, node, JobEventKind::Completed { duration });
-                if let Some(summary) = summary_of(result.as_ref()).filter(|_| job.job_type == JobType::BatchParent) {
-                    let BatchSummary { total, succeeded, failed, canceled, .. } = summary;
-                    self.publish_with(
-                        metrics,
-                        job,
-                        node,
-                        JobEventKind::BatchCompleted { total, succeeded, failed, canceled },
-                    );
-                }
-            }
-            Change::Reschedule { delay, attempts, error } => {
-                self.publish_with(metrics, job, node, failed(error.text(), *attempts));
-                let ended = attempt.map_or_else(|| self.clock.now(), |a| a.timing.ended_at);
-                let due = ratchet_core::clock::later(ended, *delay);
-                let error = Some(error.text().to_owned());
-                self.publish_with(metrics, job, node, JobEventKind::Retrying { error, attempt: *attempts, due });
-            }
-            Change::Fail { attempts, error, reason } => {
-                if let DeadLetterReason::CrashLimit { .. } = reason {
-                    self.publish_with(metrics, job, node, JobEventKind::Rescued { crash_count: CRASH_LIMIT });
-                }
-                self.publish_with(metrics, job, node, failed(error.text(), *attempts));
-                let what = JobEventKind::DeadLettered {
-                    error: error.text().to_owned(),
-                    attempt: *attempts,
-                    reason: reason.clone(),
-                };
-                self.publish_with(metrics, job, node, what);
-            }
-            Change::Defer { delay } => {
-                let reason = defer.unwrap_or(DeferReason::Drained);
-                self.publish_with(metrics, job, node, JobEventKind::Deferred { reason, delay: *delay });
-            }
-            Change::Rescue { crash_count } => {
-                self.publish_with(metrics, job, node, JobEventKind::Rescued { crash_count: *crash_count });
-            }
-        }
+        metrics.settled(job, settlement);
+        let (node, now) = (Some(settlement.fence.node), || self.clock.now());
+        settled_events(job, settlement, defer, now, |what| self.publish_with(metrics, job, node, what));
     }
 }

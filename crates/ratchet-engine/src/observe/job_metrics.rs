@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratchet_core::settlement::DeadLetterReason;
-use ratchet_core::{AttemptRecord, AttemptStatus, JobRecord, Kind, QueueName};
+use ratchet_core::{AttemptStatus, Change, JobRecord, Kind, QueueName, Settlement};
 
 use crate::observe::events::JobEventKind;
 use crate::observe::metrics::{Labels, Meter, names};
@@ -39,22 +39,22 @@ pub(crate) trait Recorder {
         }
     }
 
-    /// An attempt failed.
-    fn failed(&mut self, kind: &Kind, status: Option<AttemptStatus>) {
-        let class = match status {
-            Some(AttemptStatus::TimedOut) => "timed_out",
-            Some(AttemptStatus::Panicked) => "panicked",
-            Some(AttemptStatus::Crashed) => "crashed",
-            _ => "failed",
-        };
-        self.count(names::FAILED, &[("kind", kind.as_str()), ("class", class)], 1);
-    }
-
-    /// The times of an attempt that has ended.
-    fn attempt(&mut self, job: &JobRecord, attempt: &AttemptRecord) {
-        let kind = ("kind", job.spec.kind.as_str());
-        self.time(names::DURATION, &[kind, ("outcome", attempt.status.as_str())], attempt.timing.duration);
-        self.time(names::WAIT, &[kind, ("queue", job.spec.queue.as_str())], attempt.timing.queue_wait);
+    /// Records a settlement: the times of its attempt, and a failure by how the attempt ended.
+    fn settled(&mut self, job: &JobRecord, settlement: &Settlement) {
+        let (kind, attempt) = (("kind", job.spec.kind.as_str()), settlement.attempt.as_ref());
+        if let Some(attempt) = attempt {
+            self.time(names::DURATION, &[kind, ("outcome", attempt.status.as_str())], attempt.timing.duration);
+            self.time(names::WAIT, &[kind, ("queue", job.spec.queue.as_str())], attempt.timing.queue_wait);
+        }
+        if let Change::Reschedule { .. } | Change::Fail { .. } = settlement.change {
+            let class = match attempt.map(|attempt| attempt.status) {
+                Some(AttemptStatus::TimedOut) => "timed_out",
+                Some(AttemptStatus::Panicked) => "panicked",
+                Some(AttemptStatus::Crashed) => "crashed",
+                _ => "failed",
+            };
+            self.count(names::FAILED, &[kind, ("class", class)], 1);
+        }
     }
 }
 

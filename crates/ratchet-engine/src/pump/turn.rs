@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::store::Turn;
-use ratchet_core::{ErrorKind, FollowedBy, JobFlags, Priority, Settled, StoreError};
+use ratchet_core::{ErrorKind, Followed, FollowedBy, JobFlags, Priority, Settled, StoreError};
 
 use tracing::Instrument;
 
@@ -89,13 +89,39 @@ impl Pump {
         self.store.settle_and_claim(self.unsettled.as_slice(count), request).await
     }
 
-    /// What a committed turn means: events, freed slots, jobs to start.
+    /// Acts on a committed turn.
     fn finish(&mut self, turn: Turn, count: usize, request: Option<&ClaimRequest>) {
-        let (mut follow_up, mut permits_ended) = (false, 0);
-        // Once for all of them: each call is a metric for whoever watches.
-        self.counters.settled.add(turn.settled.iter().filter(|settled| **settled != Settled::Conflict).count());
-        for ((settlement, mut ended), settled) in self.unsettled.drain(count).into_iter().zip(turn.settled) {
-            if settled == Settled::Conflict
+        let permits_taken = turn.claimed.iter().filter(|claim| claim.job.spec.resource.is_some()).count();
+        let (mut poll_again, permits_ended) = self.finish_settlements(count, &turn.settled);
+        poll_again |= self.finish_followed(&turn.followed);
+        if permits_ended > permits_taken {
+            // The jobs that wait for them may be another node's, or wait for the next poll of this one.
+            poll_again |= request.is_none();
+            self.client.announce(Priority::default());
+        }
+        // Rescheduled jobs have due times that are not known here.
+        self.timers.ask_due_soon();
+        if let Some(request) = request {
+            let claimed = turn.claimed.len();
+            let started = turn.claimed.into_iter().map(|claim| usize::from(self.dispatch(claim))).sum();
+            self.counters.claimed.add(started);
+            self.plan_poll(request.limit, claimed);
+        }
+        if poll_again {
+            self.timers.poll = Instant::now();
+        }
+        // Last: the claimed jobs run meanwhile.
+        self.metrics.tell(&self.counters.meter);
+    }
+
+    /// Publishes the first `count` settlements and frees their slots. Returns whether to poll for jobs that they created or
+    /// released, and the number of permits that they ended.
+    fn finish_settlements(&mut self, count: usize, outcomes: &[Settled]) -> (bool, usize) {
+        let (mut poll_again, mut permits_ended) = (false, 0);
+        // Once for all of them: each call is a metric for a collector.
+        self.counters.settled.add(outcomes.iter().filter(|settled| **settled != Settled::Conflict).count());
+        for ((settlement, mut ended), settled) in self.unsettled.drain(count).into_iter().zip(outcomes) {
+            if *settled == Settled::Conflict
                 && let Some(own_commit) = ended.own_commit.take()
             {
                 // The handler failed after it had committed its own end, or another writer was first: ask which.
@@ -105,11 +131,11 @@ impl Pump {
             match settled {
                 Settled::Applied | Settled::AlreadyApplied => {
                     self.client.bus().publish_settled(&mut self.metrics, &ended.job, &settlement, ended.defer);
-                    // What the handler's own transaction has released, nobody here has told us.
-                    let unseen = settled == Settled::AlreadyApplied && ended.job.flow.has(JobFlags::DEPENDANTS);
-                    follow_up |= unseen || !settlement.new_jobs.is_empty();
+                    // The jobs that the handler's own transaction has released are not in this turn.
+                    let unseen = *settled == Settled::AlreadyApplied && ended.job.flow.has(JobFlags::DEPENDANTS);
+                    poll_again |= unseen || !settlement.new_jobs.is_empty();
                     for job in &settlement.new_jobs {
-                        // What runs here is claimed here, at once; others need to know only of what does not.
+                        // A job of a kind that runs here is claimed here, at once; others are for other nodes.
                         if self.runner.registry.get(&job.spec.kind).is_none() {
                             self.client.announce(job.spec.priority);
                         }
@@ -127,35 +153,24 @@ impl Pump {
             permits_ended += usize::from(settlement.ends_permit);
             self.free_slot(ended.pool, ended.held, permit);
         }
-        if !turn.followed.is_empty() {
-            follow_up |= self.client.followed(&turn.followed, None);
-            for released in turn.followed.iter().filter(|one| one.what == FollowedBy::Released) {
-                match self.runner.registry.get(&released.kind) {
-                    Some(entry) if entry.internal => self.timers.internal = Instant::now(),
-                    Some(_) => {}
-                    None => self.client.announce(released.priority),
-                }
+        (poll_again, permits_ended)
+    }
+
+    /// Publishes the effects on dependent jobs, and wakes the nodes that run those that were released. Returns whether to poll
+    /// for them.
+    fn finish_followed(&mut self, followed: &[Followed]) -> bool {
+        if followed.is_empty() {
+            return false;
+        }
+        let released_some = self.client.followed(followed, None);
+        for released in followed.iter().filter(|one| one.what == FollowedBy::Released) {
+            match self.runner.registry.get(&released.kind) {
+                Some(entry) if entry.internal => self.timers.internal = Instant::now(),
+                Some(_) => {}
+                None => self.client.announce(released.priority),
             }
         }
-        let permits_taken = turn.claimed.iter().filter(|claim| claim.job.spec.resource.is_some()).count();
-        if permits_ended > permits_taken {
-            // What waits for them may wait for another node, or for the next look of this one.
-            follow_up |= request.is_none();
-            self.client.announce(Priority::default());
-        }
-        // Rescheduled jobs have a time that nobody has looked at.
-        self.timers.ask_due_soon();
-        if let Some(request) = request {
-            let claimed = turn.claimed.len();
-            let started = turn.claimed.into_iter().map(|claim| usize::from(self.dispatch(claim))).sum();
-            self.counters.claimed.add(started);
-            self.plan_poll(request.limit, claimed);
-        }
-        if follow_up {
-            self.timers.poll = Instant::now();
-        }
-        // Last: what was claimed runs meanwhile.
-        self.metrics.tell(&self.counters.meter);
+        released_some
     }
 
     async fn turn_failed(&mut self, error: StoreError, count: usize, request: Option<&ClaimRequest>) {
