@@ -12,6 +12,7 @@ use crate::pump::slots::PoolIndex;
 use crate::pump::unsettled::EndedAttempt;
 use crate::run::context::JobContext;
 use crate::run::executor::Held;
+use crate::run::gate::BreakerEntry;
 use crate::run::{CancelHandle, Ended};
 
 /// An attempt that runs on this node.
@@ -54,10 +55,9 @@ impl Pump {
         let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
         let ctx = JobContext::new(claim, states, client, cancel.token.clone(), logs);
         let job = ctx.shared_job().clone();
-        // Here and not in the task, so that the next claim knows how many trials have begun.
         let service = self.runner.registry.get(&job.spec.kind).and_then(|entry| entry.service.as_ref());
-        let entry = service.map(|service| self.runner.resilience.enter(service)).transpose();
-        if entry.is_ok() {
+        let entry = BreakerEntry::of(service, &self.runner.resilience);
+        if !matches!(entry, BreakerEntry::Refused(_)) {
             let what = JobEventKind::Started { attempt: ctx.attempt() };
             self.client.bus().publish_with(&mut self.metrics, &job, Some(fence.node), what);
         }

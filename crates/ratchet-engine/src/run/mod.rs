@@ -21,10 +21,10 @@ use crate::guard::{self, Panicked};
 use crate::job::failure::Failure;
 use crate::job::registry::Registry;
 use crate::observe::metrics::Meter;
-use crate::protect::resilience::{Guarded, ServiceCall};
+use crate::protect::resilience::Guarded;
 use crate::run::context::JobContext;
 use crate::run::executor::{Executor, Held};
-use crate::run::gate::{Gate, Passage};
+use crate::run::gate::{BreakerEntry, Gate, Passage};
 use crate::run::retry::{RetryPolicy, RetryVerdict};
 use crate::run::sanitize::ErrorSanitizer;
 
@@ -107,8 +107,8 @@ enum HandlerEnd {
 impl Runner {
     /// Runs one attempt through its steps.
     ///
-    /// `entry` is the answer of the service that it calls. The span of the run comes back open: what a subscriber makes of its end
-    /// should not keep the result from being written.
+    /// `entry` is the answer of the first gate. The span of the run is returned open: the time that a subscriber needs for its end
+    /// should not delay the result.
     pub(crate) async fn run(
         &self,
         ctx: &JobContext,
@@ -117,15 +117,8 @@ impl Runner {
     ) -> (Ended, tracing::Span) {
         let span = run_span(ctx);
         let run = async {
-            let (call, refused) = match entry {
-                Ok(call) => (call, None),
-                Err(wait) => (None, Some(HandlerEnd::NotNow(after_about(wait), DeferReason::BreakerOpen))),
-            };
             let attempt = async {
-                if let Some(refused) = refused {
-                    return (refused, None);
-                }
-                match self.pass_gates(ctx).await {
+                match self.pass_gates(ctx, &entry).await {
                     Ok(()) => self.execute(ctx, cancel).await,
                     Err(end) => (end, None),
                 }
@@ -135,7 +128,7 @@ impl Runner {
             let (end, held) = attempt.unwrap_or_else(|panic| (HandlerEnd::Panicked(panic.text()), None));
             let (outcome, verdicts) = self.judge(ctx, cancel, end);
             tracing::debug!(outcome = ?outcome_name(&outcome), "attempt ended");
-            if let Some(call) = call {
+            if let BreakerEntry::Admitted(call) = entry {
                 call.end(call_end(&outcome, &verdicts));
             }
             ctx.end_log();
@@ -144,7 +137,11 @@ impl Runner {
         (run.instrument(span.clone()).await, span)
     }
 
-    async fn pass_gates(&self, ctx: &JobContext) -> Result<(), HandlerEnd> {
+    /// Asks the gates in their order, which [`gate`] lists.
+    async fn pass_gates(&self, ctx: &JobContext, entry: &BreakerEntry) -> Result<(), HandlerEnd> {
+        if let BreakerEntry::Refused(wait) = entry {
+            return Err(HandlerEnd::NotNow(after_about(*wait), DeferReason::BreakerOpen));
+        }
         for gate in self.gates.iter() {
             match gate.check(ctx).await {
                 Passage::Open => {}
@@ -303,9 +300,6 @@ fn run_span(ctx: &JobContext) -> tracing::Span {
     span
 }
 
-/// Whether the service lets a job run, and the call that begins then; jobs that call none have no call.
-pub(crate) type BreakerEntry = Result<Option<ServiceCall>, Duration>;
-
 /// What ran the handler has dropped it.
 fn dropped(ctx: &JobContext) -> HandlerEnd {
     tracing::error!(job.id = %ctx.id(), job.kind = %ctx.kind(), "the handler's executor has dropped it; the job goes back");
@@ -414,15 +408,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_gate_decides_before_the_handler_runs() {
-        let refused = stopped_by(Answer::Refuses, Ok(None)).await;
+        let refused = stopped_by(Answer::Refuses, BreakerEntry::NoService).await;
         assert!(matches!(refused.change, Change::Fail { .. }), "{refused:?}");
-        let panicked = stopped_by(Answer::Panics, Ok(None)).await;
+        let panicked = stopped_by(Answer::Panics, BreakerEntry::NoService).await;
         assert_eq!(panicked.attempt.unwrap().status, AttemptStatus::Panicked, "a panic costs an attempt, not a slot");
     }
 
     #[tokio::test]
     async fn a_service_that_lets_nobody_in_is_asked_before_any_gate() {
-        let put_off = stopped_by(Answer::Panics, Err(Duration::from_secs(8))).await;
+        let put_off = stopped_by(Answer::Panics, BreakerEntry::Refused(Duration::from_secs(8))).await;
         let Change::Defer { delay } = put_off.change else { panic!("{put_off:?}") };
         assert!((Duration::from_secs(8)..=Duration::from_secs(10)).contains(&delay), "{delay:?}");
         assert_eq!(put_off.attempt, None, "no handler ran, so there is no attempt to record");
