@@ -1,4 +1,4 @@
-//! What happened to jobs, told after it was committed.
+//! Events of jobs and schedules, published after the commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,7 +168,40 @@ pub enum JobEventKind {
     },
 }
 
-/// Tells what happened; cheap while nobody listens.
+/// The job or the schedule of an event.
+struct EventSubject<'a> {
+    id: JobId,
+    kind: &'a Kind,
+    queue: &'a QueueName,
+    job_type: JobType,
+    priority: Priority,
+    business_key: Option<&'a BusinessKey>,
+}
+
+impl<'a> From<&'a JobRecord> for EventSubject<'a> {
+    fn from(job: &'a JobRecord) -> Self {
+        let JobRecord { id, spec, job_type, business_key, .. } = job;
+        let (kind, queue, priority) = (&spec.kind, &spec.queue, spec.priority);
+        Self { id: *id, kind, queue, job_type: *job_type, priority, business_key: business_key.as_ref() }
+    }
+}
+
+impl<'a> From<&'a Followed> for EventSubject<'a> {
+    fn from(followed: &'a Followed) -> Self {
+        let Followed { id, kind, queue, job_type, priority, business_key, .. } = followed;
+        Self { id: *id, kind, queue, job_type: *job_type, priority: *priority, business_key: business_key.as_ref() }
+    }
+}
+
+impl<'a> From<&'a ScheduleRecord> for EventSubject<'a> {
+    fn from(schedule: &'a ScheduleRecord) -> Self {
+        let ScheduleRecord { id, spec, business_key, .. } = schedule;
+        let (kind, queue, priority) = (&spec.kind, &spec.queue, spec.priority);
+        Self { id: *id, kind, queue, job_type: JobType::Recurring, priority, business_key: business_key.as_ref() }
+    }
+}
+
+/// Publishes events; cheap while nothing listens.
 #[derive(Debug)]
 pub(crate) struct EventBus {
     bus: Bus<JobEvent>,
@@ -192,7 +225,7 @@ impl EventBus {
         self.bus.subscribe()
     }
 
-    /// Tells what became of a job because others ended.
+    /// Publishes the effect that another job's end had on a job.
     pub(crate) fn publish_followed(&self, followed: &Followed, node: Option<NodeId>) {
         let what = match &followed.what {
             FollowedBy::Released => JobEventKind::Released,
@@ -210,63 +243,42 @@ impl EventBus {
         &self.meter
     }
 
-    /// Whether anybody listens.
+    /// Returns whether there are listeners.
     pub(crate) fn is_heard(&self) -> bool {
         self.bus.is_heard()
     }
 
-    /// Tells of a job that is known by what became of it.
+    /// Publishes an event of a job that another job's end, or a signal, has changed.
     pub(crate) fn publish_about(&self, followed: &Followed, node: Option<NodeId>, what: JobEventKind) {
         (&self.meter).event(&followed.kind, &followed.queue, &what);
         if !self.is_heard() {
             return;
         }
-        let event = JobEvent {
-            job_id: followed.id,
-            kind: followed.kind.clone(),
-            queue: followed.queue.clone(),
-            job_type: followed.job_type,
-            priority: followed.priority,
-            business_key: followed.business_key.clone(),
-            node,
-            at: self.clock.now(),
-            what,
-        };
-        let then = match (event.job_type, &event.what) {
+        let then = match (followed.job_type, &what) {
             (JobType::BatchParent, JobEventKind::Released) => Some(JobEventKind::BatchCompleting),
             (JobType::WorkflowBranch, JobEventKind::Released) => Some(JobEventKind::BranchTaken),
             _ => None,
         };
+        let event = self.event(followed.into(), node, what);
         let then = then.map(|what| JobEvent { what, ..event.clone() });
         for event in std::iter::once(event).chain(then) {
             self.bus.send(event);
         }
     }
 
-    /// Tells of a schedule.
+    /// Publishes an event of a schedule.
     pub(crate) fn publish_schedule(&self, schedule: &ScheduleRecord, node: Option<NodeId>, what: JobEventKind) {
-        if !self.is_heard() {
-            return;
+        if self.is_heard() {
+            self.bus.send(self.event(schedule.into(), node, what));
         }
-        let event = JobEvent {
-            job_id: schedule.id,
-            kind: schedule.spec.kind.clone(),
-            queue: schedule.spec.queue.clone(),
-            job_type: JobType::Recurring,
-            priority: schedule.spec.priority,
-            business_key: schedule.business_key.clone(),
-            node,
-            at: self.clock.now(),
-            what,
-        };
-        self.bus.send(event);
     }
 
+    /// Publishes an event of a job, and counts it in the metrics at once.
     pub(crate) fn publish(&self, job: &JobRecord, node: Option<NodeId>, what: JobEventKind) {
         self.publish_with(&mut &self.meter, job, node, what);
     }
 
-    /// The same, with somebody else to tell the metrics of it.
+    /// Publishes an event of a job, and counts it in these metrics.
     pub(crate) fn publish_with(
         &self,
         metrics: &mut impl Recorder,
@@ -275,21 +287,24 @@ impl EventBus {
         what: JobEventKind,
     ) {
         metrics.event(&job.spec.kind, &job.spec.queue, &what);
-        if !self.is_heard() {
-            return;
+        if self.is_heard() {
+            self.bus.send(self.event(job.into(), node, what));
         }
-        let event = JobEvent {
-            job_id: job.id,
-            kind: job.spec.kind.clone(),
-            queue: job.spec.queue.clone(),
-            job_type: job.job_type,
-            priority: job.spec.priority,
-            business_key: job.business_key.clone(),
+    }
+
+    fn event(&self, subject: EventSubject<'_>, node: Option<NodeId>, what: JobEventKind) -> JobEvent {
+        let EventSubject { id, kind, queue, job_type, priority, business_key } = subject;
+        JobEvent {
+            job_id: id,
+            kind: kind.clone(),
+            queue: queue.clone(),
+            job_type,
+            priority,
+            business_key: business_key.cloned(),
             node,
             at: self.clock.now(),
             what,
-        };
-        self.bus.send(event);
+        }
     }
 
     /// Publishes the events of a committed settlement, and counts its metrics.
