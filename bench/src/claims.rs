@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use ratchet::{Kind, NodeId, NodeName, QueueName, Store};
 use ratchet_bench::figures::{Sample, median, micros};
 use ratchet_core::claim::Boost;
-use ratchet_core::node::NodeRegistration;
-use ratchet_core::{Change, ClaimRequest, JsonText, Pool, Settlement};
+use ratchet_core::node::{NodeInfo, NodeRegistration};
+use ratchet_core::{Change, ClaimRequest, Pool, Settlement};
 use uuid::Uuid;
 
 use crate::raw::{Lane, RawJob, Take, kind_name};
@@ -81,7 +81,7 @@ const WARM_CLAIMS: usize = 10;
 
 async fn request(store: &dyn Store, kinds: usize) -> Result<ClaimRequest> {
     let node = NodeId(Uuid::from_u128(2));
-    let registration = NodeRegistration { id: node, name: NodeName::new("bench")?, info: JsonText::null() };
+    let registration = NodeRegistration { id: node, name: NodeName::new("bench")?, info: NodeInfo::default() };
     store.register(&registration).await?;
     let kinds = (0..kinds).map(|kind| Kind::new(kind_name(kind))).collect::<Result<_, _>>()?;
     let pool = Pool { queue: QueueName::default(), kinds, free: CLAIM };

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use ratchet::{
-    JsonText, NodeId, NodeName, NodeRecord, NodeServices, NodeVitals, ServiceStand, ServiceVitals, Timestamp,
+    NodeId, NodeInfo, NodeName, NodeRecord, NodeServices, NodeVitals, QueueName, ServiceStand, ServiceVitals, Timestamp,
 };
 use ratchet_core::clock;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::output::table;
@@ -23,7 +23,7 @@ struct NodeView {
     last_heartbeat: Timestamp,
     dead_at: Option<Timestamp>,
     vitals: NodeVitals,
-    info: JsonText,
+    info: NodeInfo,
 }
 
 #[derive(Serialize, Clone, Copy, PartialEq)]
@@ -33,15 +33,6 @@ enum NodeStanding {
     /// Not heard of for its grace: others declare it dead, if there are any.
     Silent,
     Dead,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct NodeInfo {
-    version: String,
-    kinds: Vec<String>,
-    queues: Vec<String>,
-    slots: u64,
 }
 
 /// Lists the nodes, the most recently heard of first.
@@ -68,7 +59,7 @@ fn listed(nodes: &[NodeView], now: Timestamp) -> String {
         return "No node runs on this database.".to_owned();
     }
     let rows = nodes.iter().map(|node| {
-        let info: NodeInfo = node.info.decode().unwrap_or_default();
+        let queues: Vec<_> = node.info.queues.iter().map(QueueName::as_str).collect();
         let standing = match node.standing {
             NodeStanding::Alive => "alive",
             NodeStanding::Silent => "silent",
@@ -77,10 +68,10 @@ fn listed(nodes: &[NodeView], now: Timestamp) -> String {
         [
             node.name.to_string(),
             node.id.to_string(),
-            info.version,
-            info.kinds.len().to_string(),
-            info.queues.join(" "),
-            format!("{}/{}", node.vitals.running, info.slots),
+            node.info.version.clone(),
+            node.info.kinds.len().to_string(),
+            queues.join(" "),
+            format!("{}/{}", node.vitals.running, node.info.slots),
             skew(node.vitals.clock_skew_us),
             times::ago(node.last_heartbeat, now),
             standing.to_owned(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratchet_core::claim::{Boost, ClaimRequest, Pool};
-use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
+use ratchet_core::node::{NodeInfo, NodeRecord, NodeRegistration, NodeVitals};
 use ratchet_core::record::{AttemptTiming, JobRecord};
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::store::{MovableClock, SubmitOutcome, SubmitUnit, Submitted, Turn};
@@ -295,7 +295,7 @@ pub(crate) fn queue(name: &str) -> QueueName {
 }
 
 pub(crate) fn registration(name: &str) -> NodeRegistration {
-    let info = json(&serde_json::json!({"version": "1", "kinds": [KIND]}));
+    let info = NodeInfo { version: "1".to_owned(), kinds: vec![Kind::new(KIND).unwrap()], ..NodeInfo::default() };
     NodeRegistration { id: NodeId(Uuid::new_v4()), name: NodeName::new(name).unwrap(), info }
 }
 

@@ -6,17 +6,16 @@ use ratchet_core::claim::{Boost, ClaimRequest};
 use ratchet_core::explain::{Explanation, LocalNode, Reason, explain};
 use ratchet_core::flow::Join;
 use ratchet_core::insight::{COUNTED_MAX, Depth, LaneRange, QueueHealth, queue_health};
-use ratchet_core::node::{NodeRegistration, NodeVitals};
+use ratchet_core::node::{NodeInfo, NodeVitals, PoolInfo};
 use ratchet_core::service::{NodeServices, ServiceStand, ServiceVitals};
 use ratchet_core::store::{SubmitUnit, WaitingLane};
 use ratchet_core::{
     JobId, JobState, Kind, NewJob, NodeId, Priority, ResourceLimit, ResourceName, ServiceName, SignalKey,
 };
-use serde_json::json as value;
 
 use crate::batches;
 use crate::harness::{
-    Harness, KIND, json, mins, new_job, pool, queue, registration, request, success, work, work_after, works,
+    Harness, KIND, mins, new_job, pool, queue, registration, request, success, work, work_after, works,
 };
 use crate::signals::awaiting;
 use crate::workflows::Plan;
@@ -48,8 +47,10 @@ impl Harness {
 
     /// A node that says what it runs, and what that calls.
     async fn serving(&self, queues: &[&str], slots: u64) -> NodeId {
-        let info = json(&value!({"kinds": [KIND], "queues": queues, "slots": slots, "services": {KIND: "payments"}}));
-        let node = NodeRegistration { info, ..registration("serving") };
+        let mut node = registration("serving");
+        node.info.queues = queues.iter().map(|name| queue(name)).collect();
+        node.info.slots = slots;
+        node.info.services = [(Kind::new(KIND).unwrap(), ServiceName::new("payments").unwrap())].into();
         self.store.register(&node).await.unwrap();
         node.id
     }
@@ -57,19 +58,19 @@ impl Harness {
     /// A node that may be silent for so long.
     async fn patient(&self, grace: Duration) -> NodeId {
         let grace_ms = u64::try_from(grace.as_millis()).unwrap();
-        let info = json(&value!({"kinds": [KIND], "queues": ["default"], "slots": 10, "grace_ms": grace_ms}));
-        let node = NodeRegistration { info, ..registration("patient") };
+        let mut node = registration("patient");
+        node.info = NodeInfo { queues: vec![queue("default")], slots: 10, grace_ms: Some(grace_ms), ..node.info };
         self.store.register(&node).await.unwrap();
         node.id
     }
 
     /// A node that says which slots it has.
     async fn pooled(&self, pools: &[(&str, u64)]) -> NodeId {
-        let queues: Vec<_> = pools.iter().map(|(queue, _)| *queue).collect();
-        let slots: u64 = pools.iter().map(|(_, slots)| slots).sum();
-        let pools: Vec<_> = pools.iter().map(|(queue, slots)| value!({"queue": queue, "slots": slots})).collect();
-        let info = json(&value!({"kinds": [KIND], "queues": queues, "slots": slots, "pools": pools}));
-        let node = NodeRegistration { info, ..registration("pooled") };
+        let mut node = registration("pooled");
+        node.info.queues = pools.iter().map(|(name, _)| queue(name)).collect();
+        node.info.slots = pools.iter().map(|(_, slots)| slots).sum();
+        let pool = |(name, slots): &(&str, u64)| PoolInfo { queue: queue(name), slots: *slots, ..PoolInfo::default() };
+        node.info.pools = pools.iter().map(pool).collect();
         self.store.register(&node).await.unwrap();
         node.id
     }

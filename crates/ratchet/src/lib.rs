@@ -331,8 +331,10 @@ pub use ratchet_core::StoreError;
 pub use ratchet_core::Tag;
 /// A point in time, as jobs know it: UTC, stored with microsecond precision.
 pub use ratchet_core::Timestamp;
+pub use ratchet_core::node::NodeInfo;
 pub use ratchet_core::node::NodeRecord;
 pub use ratchet_core::node::NodeVitals;
+pub use ratchet_core::node::PoolInfo;
 pub use ratchet_core::node::QueueRecord;
 pub use ratchet_core::page::JobCursor;
 pub use ratchet_core::page::JobFilter;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub use cost::{a_child_costs_about_as_much_as_a_plain_job, dead_children_are_retried_together};
 use ratchet_conformance::Fixture;
 use ratchet_core::claim::{Boost, ClaimRequest, Pool};
-use ratchet_core::node::NodeRegistration;
+use ratchet_core::node::{NodeInfo, NodeRegistration};
 use ratchet_core::store::ClusterStore;
 use ratchet_core::{JobId, JobSpec, JsonText, Kind, NewJob, NodeId, NodeName, QueueName};
 use ratchet_store_sql::{Backend, Dialect, SqlStore};
@@ -67,7 +67,7 @@ pub fn run(test: impl Future<Output = ()>) {
 /// Registers a new node.
 pub async fn register(store: &impl ClusterStore) -> NodeId {
     let id = NodeId(Uuid::new_v4());
-    let node = NodeRegistration { id, name: NodeName::new("test").unwrap(), info: JsonText::null() };
+    let node = NodeRegistration { id, name: NodeName::new("test").unwrap(), info: NodeInfo::default() };
     store.register(&node).await.unwrap();
     id
 }

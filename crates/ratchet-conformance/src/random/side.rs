@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use ratchet_core::claim::{Boost, ClaimRequest, Fence};
-use ratchet_core::node::{NodeRegistration, NodeVitals};
+use ratchet_core::node::{NodeInfo, NodeRegistration, NodeVitals};
 use ratchet_core::record::{AttemptTiming, JobRecord};
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::signal::Delivery;
@@ -104,7 +104,7 @@ impl Side {
             Operation::ResumeQueue(queue) => said(store.resume_queue(queue).await.unwrap()),
             Operation::Register(node) => {
                 let name = NodeName::new("walker").unwrap();
-                said(kind_of(store.register(&NodeRegistration { id: *node, name, info: JsonText::null() }).await))
+                said(kind_of(store.register(&NodeRegistration { id: *node, name, info: NodeInfo::default() }).await))
             }
             Operation::Deregister(node) => said(kind_of(store.deregister(*node).await)),
             Operation::Beat(node) => {

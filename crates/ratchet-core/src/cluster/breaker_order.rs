@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::id::NodeId;
 use crate::name::{NodeName, ServiceName};
-use crate::node::{NodeInfo, NodeRecord};
+use crate::node::NodeRecord;
 use crate::service::ServiceStand;
 
 /// The last order about the circuit breaker of a service.
@@ -72,7 +72,7 @@ pub fn breakers(orders: &[BreakerOrder], nodes: &[NodeRecord], now: Timestamp) -
 
 /// How many living nodes have jobs that call a service.
 pub fn calling(service: &str, nodes: &[NodeRecord], now: Timestamp) -> usize {
-    living(nodes, now).filter(|node| NodeInfo::of(node).calls(service)).count()
+    living(nodes, now).filter(|node| node.info.calls(service)).count()
 }
 
 fn living(nodes: &[NodeRecord], now: Timestamp) -> impl Iterator<Item = &NodeRecord> {
@@ -82,8 +82,7 @@ fn living(nodes: &[NodeRecord], now: Timestamp) -> impl Iterator<Item = &NodeRec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::JsonText;
-    use crate::node::NodeVitals;
+    use crate::node::{NodeInfo, NodeVitals};
     use crate::service::{NodeServices, ServiceVitals};
 
     fn at(second: i64) -> Timestamp {
@@ -100,8 +99,8 @@ mod tests {
     /// A node that runs `charge`, which calls `payments`, and `mail`, which names no service.
     fn node(number: u8, not_closed: &[(&str, ServiceStand)], dead_at: Option<Timestamp>) -> NodeRecord {
         let id = NodeId(uuid::Uuid::from_bytes([number; 16]));
-        let info = r#"{"kinds":["charge","mail"],"services":{"charge":"payments"}}"#;
-        let (name, info) = (NodeName::new(format!("node-{number}")).unwrap(), JsonText::from_store(info));
+        let info = NodeInfo::from_json(r#"{"kinds":["charge","mail"],"services":{"charge":"payments"}}"#);
+        let name = NodeName::new(format!("node-{number}")).unwrap();
         let vital = |(service, stand): &(&str, _)| ServiceVitals { service: (*service).to_owned(), stand: *stand };
         let services = NodeServices::of(not_closed.iter().map(vital));
         let vitals = NodeVitals { services, ..NodeVitals::default() };

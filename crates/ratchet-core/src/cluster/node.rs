@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::clock::elapsed;
 use crate::id::NodeId;
-use crate::json::JsonText;
 use crate::name::{NodeName, QueueName};
 use crate::service::NodeServices;
 use crate::state::JobState;
+
+pub(crate) use super::node_info::Room;
+pub use super::node_info::{NodeInfo, PoolInfo};
 
 /// A node that begins its life.
 #[derive(Debug, Clone)]
@@ -21,7 +23,7 @@ pub struct NodeRegistration {
     /// Its label for people.
     pub name: NodeName,
     /// What it runs: version, kinds, queues.
-    pub info: JsonText,
+    pub info: NodeInfo,
 }
 
 /// How long a node may be silent, unless it is configured otherwise.
@@ -50,7 +52,7 @@ pub struct NodeRecord {
     /// Its label for people.
     pub name: NodeName,
     /// What it runs.
-    pub info: JsonText,
+    pub info: NodeInfo,
     /// When it registered.
     pub started_at: Timestamp,
     /// When it was last heard of.
@@ -71,7 +73,7 @@ impl NodeRecord {
     pub fn from_parts(
         id: NodeId,
         name: NodeName,
-        info: JsonText,
+        info: NodeInfo,
         started_at: Timestamp,
         last_heartbeat: Timestamp,
         vitals: NodeVitals,
@@ -85,78 +87,7 @@ impl NodeRecord {
     /// A node that was not may still be there: cut off, and then it has canceled what it ran, or suspended. The last node of a
     /// cluster has nobody who could declare it dead.
     pub fn is_living(&self, now: Timestamp) -> bool {
-        self.dead_at.is_none() && elapsed(self.last_heartbeat, now) < NodeInfo::of(self).grace()
-    }
-}
-
-/// What a node says of itself when it registers, as far as others heed it.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct NodeInfo {
-    pub(crate) kinds: Vec<String>,
-    pub(crate) queues: Vec<String>,
-    pub(crate) slots: u64,
-    /// What its kinds call, where that is not the kind itself.
-    services: BTreeMap<String, String>,
-    /// Its slots, by queue and sort of handler; nothing of a node that does not say.
-    pools: Vec<PoolInfo>,
-    /// Kinds whose handlers block a thread.
-    blocking: Vec<String>,
-    /// How long it may be silent; nothing of a node that does not say.
-    grace_ms: Option<u64>,
-}
-
-/// Slots of a node for one queue and one sort of handler.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct PoolInfo {
-    queue: String,
-    /// Whether they are for handlers that block a thread.
-    blocking: bool,
-    slots: u64,
-}
-
-/// Room for jobs of a kind and queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
-    pub(crate) slots: u64,
-    pub(crate) taken: u64,
-}
-
-impl NodeInfo {
-    pub(crate) fn of(node: &NodeRecord) -> Self {
-        node.info.decode().unwrap_or_default()
-    }
-
-    fn grace(&self) -> Duration {
-        self.grace_ms.map_or(GRACE_DEFAULT, Duration::from_millis)
-    }
-
-    /// What jobs of this kind call there: one that names no service is its own.
-    pub(crate) fn service_of<'a>(&'a self, kind: &'a str) -> &'a str {
-        self.services.get(kind).map_or(kind, String::as_str)
-    }
-
-    /// What room there is for jobs of this kind in this queue; `None` if the node does not run them.
-    ///
-    /// A node that does not say which slots are taken is judged by all of them.
-    pub(crate) fn room(&self, kind: &str, queue: &str, vitals: &NodeVitals) -> Option<Room> {
-        if !self.kinds.iter().any(|one| one == kind) || !self.queues.iter().any(|one| one == queue) {
-            return None;
-        }
-        let all = Room { slots: self.slots, taken: u64::from(vitals.running) };
-        if self.pools.is_empty() {
-            return Some(all);
-        }
-        let blocking = self.blocking.iter().any(|one| one == kind);
-        let at = self.pools.iter().position(|pool| pool.queue == queue && pool.blocking == blocking)?;
-        let taken = vitals.taken.get(at).filter(|_| vitals.taken.len() == self.pools.len());
-        Some(taken.map_or(all, |taken| Room { slots: self.pools[at].slots, taken: u64::from(*taken) }))
-    }
-
-    /// Whether jobs that the node runs call this service.
-    pub(crate) fn calls(&self, service: &str) -> bool {
-        self.kinds.iter().any(|kind| self.service_of(kind) == service)
+        self.dead_at.is_none() && elapsed(self.last_heartbeat, now) < self.info.grace()
     }
 }
 
@@ -180,7 +111,7 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         let check = |info: &str, heard, dead_at: Option<i64>, lives: bool, why: &str| {
             let (id, name) = (NodeId(uuid::Uuid::nil()), NodeName::new("node").unwrap());
-            let (info, vitals) = (JsonText::from_store(info), NodeVitals::default());
+            let (info, vitals) = (NodeInfo::from_json(info), NodeVitals::default());
             let node = NodeRecord::from_parts(id, name, info, at(0), at(heard), vitals, dead_at.map(at));
             assert_eq!(node.is_living(at(1_000)), lives, "{why}");
         };
@@ -192,26 +123,5 @@ mod tests {
         check(r#"{"grace_ms": 1500}"#, 998, None, false, "it may be silent for less");
         check("{}", 1_000, Some(999), false, "declared dead, whatever was heard of it");
         check("no JSON", 971, None, true, "who says nothing is judged by the usual grace");
-    }
-
-    #[test]
-    fn room_is_that_of_the_queue_and_the_sort_of_handler() {
-        let info = r#"{"kinds": ["mail", "zip"], "queues": ["default", "reports"], "slots": 16, "blocking": ["zip"], "pools": [
-            {"queue": "default", "blocking": false, "slots": 10}, {"queue": "default", "blocking": true, "slots": 5},
-            {"queue": "reports", "blocking": false, "slots": 1}]}"#;
-        let info: NodeInfo = serde_json::from_str(info).unwrap();
-        let check = |kind, queue, taken: &[u32], expected: Option<(u64, u64)>, why: &str| {
-            let vitals = NodeVitals { running: 7, taken: taken.to_vec(), ..NodeVitals::default() };
-            let room = expected.map(|(slots, taken)| Room { slots, taken });
-            assert_eq!(info.room(kind, queue, &vitals), room, "{why}");
-        };
-        check("mail", "default", &[4, 2, 1], Some((10, 4)), "async handlers");
-        check("zip", "default", &[4, 2, 1], Some((5, 2)), "blocking ones");
-        check("mail", "reports", &[4, 2, 1], Some((1, 1)), "another queue");
-        check("zip", "reports", &[4, 2, 1], None, "which has no threads");
-        check("fax", "default", &[4, 2, 1], None, "not registered");
-        check("mail", "elsewhere", &[4, 2, 1], None, "not served");
-        check("mail", "reports", &[], Some((16, 7)), "nothing is said of the pools");
-        check("mail", "reports", &[1], Some((16, 7)), "something else is said");
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ratchet_core::breaker::BreakerConfig;
-use ratchet_core::node::NodeRegistration;
+use ratchet_core::node::{NodeInfo, NodeRegistration, PoolInfo};
 use ratchet_core::schedule::NewSchedule;
-use ratchet_core::{Clock, Hint, InvalidInput, JsonText, Kind, QueueName, ResourceLimit, StoreError};
+use ratchet_core::{Clock, Hint, InvalidInput, Kind, QueueName, ResourceLimit, ServiceName, StoreError};
 use tokio::sync::watch;
 
 use crate::batch::Canceler;
@@ -16,7 +16,7 @@ use crate::client::insight::{Gauges, NodeDefaults};
 use crate::client::resources::declare_resources;
 use crate::guard;
 use crate::job::failure::{BoxError, with_sources};
-use crate::job::registry::{Registration, Registry};
+use crate::job::registry::{RegisteredKind, Registration, Registry};
 use crate::job_log::{LogQueue, LogWriter, StoreSink};
 use crate::node::builder::RatchetBuilder;
 use crate::node::config::{Config, once};
@@ -29,6 +29,7 @@ use crate::observe::stats::{Counters, Loop};
 use crate::protect::breaker_orders::BreakerOrders;
 use crate::protect::policy::PolicyRefusal;
 use crate::protect::resilience::Guarded;
+use crate::pump::slots::SlotPools;
 use crate::pump::{Pump, PumpParts, ShutdownLeftovers};
 use crate::retention::Archiver;
 use crate::run::Runner;
@@ -143,7 +144,9 @@ impl RatchetBuilder {
         };
         let services = ServiceWatch::new(&runner.registry, resilience.clone(), counters.clone(), self.clock.clone());
         let known = NodeDefaults { boost: config.boost, services: services.clone() };
-        let info = node_info(&runner.registry, &config, &schedules)?;
+        let info = node_info(&runner.registry, &config, &schedules);
+        // Refused here, before anything is begun, and not by the store.
+        info.to_json()?;
         let registration = NodeRegistration { id: client.origin(), name, info };
 
         let hooks = Hooks { hooks, meter: meter.clone() };
@@ -294,28 +297,32 @@ fn called_services(registrations: &[Registration]) -> BTreeMap<String, Vec<Break
 }
 
 /// What others can read of this node.
-fn node_info(registry: &Registry, config: &Config, schedules: &[NewSchedule]) -> Result<JsonText, InvalidInput> {
-    let slots = crate::pump::slots::SlotPools::new(registry, &config.queues);
-    let mut queues: Vec<_> = slots.queues().collect();
+fn node_info(registry: &Registry, config: &Config, schedules: &[NewSchedule]) -> NodeInfo {
+    let slots = SlotPools::new(registry, &config.queues);
+    let mut queues: Vec<_> = slots.queues().cloned().collect();
     queues.dedup();
+    let kinds = || registry.own().map(|(kind, entry)| (kind.clone(), entry));
     // A kind that names no service is its own, which goes without saying.
-    let calls = registry.own().filter_map(|(kind, entry)| Some((kind, entry.service.as_deref()?)));
-    let calls: BTreeMap<_, _> = calls.filter(|(kind, service)| kind.as_str() != *service).collect();
-    let pool = |(queue, blocking, slots)| serde_json::json!({"queue": queue, "blocking": blocking, "slots": slots});
-    let pools = slots.info().map(pool);
-    let blocking = registry.own().filter_map(|(kind, entry)| entry.blocking.then_some(kind));
-    let info = serde_json::json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "kinds": registry.own().map(|(kind, _)| kind).collect::<Vec<_>>(),
-        "queues": queues,
-        "slots": slots.total(),
-        "pools": pools.collect::<Vec<_>>(),
-        "blocking": blocking.collect::<Vec<_>>(),
-        "services": calls,
-        "schedules": schedules.iter().map(|one| one.id).collect::<Vec<_>>(),
-        "grace_ms": u64::try_from(config.timing.grace.as_millis()).unwrap_or(u64::MAX),
-    });
-    JsonText::encode("node info", &info, 1024 * 1024)
+    let service = |(kind, entry): (Kind, &RegisteredKind)| {
+        let service = ServiceName::new(entry.service.as_deref()?).ok()?;
+        (kind.as_str() != service.as_str()).then_some((kind, service))
+    };
+    let pool = |(queue, blocking, slots): (&QueueName, bool, usize)| PoolInfo {
+        queue: queue.clone(),
+        blocking,
+        slots: slots as u64,
+    };
+    NodeInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kinds: kinds().map(|(kind, _)| kind).collect(),
+        queues,
+        slots: slots.total() as u64,
+        pools: slots.info().map(pool).collect(),
+        blocking: kinds().filter_map(|(kind, entry)| entry.blocking.then_some(kind)).collect(),
+        services: kinds().filter_map(service).collect(),
+        schedules: schedules.iter().map(|one| one.id).collect(),
+        grace_ms: Some(u64::try_from(config.timing.grace.as_millis()).unwrap_or(u64::MAX)),
+    }
 }
 
 /// What the loops beside the pump have in common.

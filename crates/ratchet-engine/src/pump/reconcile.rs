@@ -117,9 +117,9 @@ impl Pump {
 #[cfg(test)]
 mod tests {
     use ratchet_core::claim::{Boost, ClaimRequest, Pool};
-    use ratchet_core::node::NodeRegistration;
+    use ratchet_core::node::{NodeInfo, NodeRegistration};
     use ratchet_core::store::{ClusterStore as _, ResourceStore as _, TurnStore as _};
-    use ratchet_core::{JobState, JsonText, Kind, MemoryStore, NodeName, QueueName, ResourceLimit};
+    use ratchet_core::{JobState, Kind, MemoryStore, NodeName, QueueName, ResourceLimit};
 
     use crate::client::Client;
     use crate::pump::tests::overdue;
@@ -140,7 +140,7 @@ mod tests {
         for runs in [true, false] {
             let store = MemoryStore::manual().0;
             let id = crate::new_node_id();
-            let node = NodeRegistration { id, name: NodeName::new("node").unwrap(), info: JsonText::null() };
+            let node = NodeRegistration { id, name: NodeName::new("node").unwrap(), info: NodeInfo::default() };
             store.register(&node).await.unwrap();
             store.set_resource(&ResourceLimit::new("printer", 1).unwrap()).await.unwrap();
             let job = Client::new(store.clone()).enqueue(Print).resource("printer").submit().await.unwrap();

@@ -2,7 +2,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::node::NodeRecord;
 use ratchet_core::schedule::{ArchiveReason, ScheduleFilter, ScheduleRecord};
 use ratchet_core::{JobId, NodeId, Store, StoreError};
 use tokio::time::Instant;
@@ -76,27 +75,17 @@ impl Retirement {
         // schedules then.
         let nodes = self.store.nodes().await?;
         let wanted: BTreeSet<JobId> =
-            nodes.iter().filter(|node| node.dead_at.is_none()).flat_map(declared_by).collect();
+            nodes.into_iter().filter(|node| node.dead_at.is_none()).flat_map(|node| node.info.schedules).collect();
         declared.retain(|one| !wanted.contains(&one.id));
         Ok(declared)
     }
 }
 
-/// The schedules that a node declares, by its registration.
-fn declared_by(node: &NodeRecord) -> Vec<JobId> {
-    #[derive(serde::Deserialize, Default)]
-    struct Info {
-        #[serde(default)]
-        schedules: Vec<JobId>,
-    }
-    node.info.decode::<Info>().unwrap_or_default().schedules
-}
-
 #[cfg(test)]
 mod tests {
-    use ratchet_core::node::NodeRegistration;
+    use ratchet_core::node::{NodeInfo, NodeRegistration};
     use ratchet_core::store::{ClusterStore as _, ScheduleStore as _};
-    use ratchet_core::{JsonText, ManualClock, MemoryStore, NodeName, Timestamp};
+    use ratchet_core::{ManualClock, MemoryStore, NodeName, Timestamp};
     use serde::{Deserialize, Serialize};
 
     use super::*;
@@ -136,8 +125,7 @@ mod tests {
 
         /// A node that declares the schedule.
         async fn node(&self) -> NodeId {
-            let info = serde_json::json!({ "schedules": [self.schedule] });
-            let info = JsonText::encode("info", &info, 1_000).unwrap();
+            let info = NodeInfo { schedules: vec![self.schedule], ..NodeInfo::default() };
             let node = NodeRegistration { id: new_node_id(), name: NodeName::new("declares").unwrap(), info };
             self.store.register(&node).await.unwrap();
             node.id

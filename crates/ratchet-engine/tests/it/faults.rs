@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ratchet_core::node::NodeRegistration;
+use ratchet_core::node::{NodeInfo, NodeRegistration};
 use ratchet_core::store::*;
 use ratchet_core::*;
 use ratchet_engine::{JobEventKind, Timing, new_node_id};
@@ -158,7 +158,8 @@ async fn a_node_that_was_declared_dead_finishes_nothing_and_goes_on_as_another()
     started(&mut events, handle.id()).await;
     // Another node declares it dead behind its back and takes the job.
     store.break_heart(true);
-    let other = NodeRegistration { id: new_node_id(), name: NodeName::new("other").unwrap(), info: JsonText::null() };
+    let other =
+        NodeRegistration { id: new_node_id(), name: NodeName::new("other").unwrap(), info: NodeInfo::default() };
     let orphans = loop {
         inner.register(&other).await.unwrap();
         let found = inner.orphans(other.id, Duration::from_millis(100), 10).await.unwrap();
@@ -186,7 +187,7 @@ async fn jobs_of_a_dead_node_are_rescued_and_run_one_at_a_time() {
     let (store, stage) = faulty();
     let inner = store.inner.clone();
     // A node that claims eight jobs and is never heard of again.
-    let dead = NodeRegistration { id: new_node_id(), name: NodeName::new("dead").unwrap(), info: JsonText::null() };
+    let dead = NodeRegistration { id: new_node_id(), name: NodeName::new("dead").unwrap(), info: NodeInfo::default() };
     inner.register(&dead).await.unwrap();
     let client = ratchet_engine::Ratchet::client(inner.clone());
     let jobs: Vec<_> = (0..8).map(|n| client.enqueue(Play::Return(n.to_string()))).collect();

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use ratchet_core::id::declared_id;
-use ratchet_core::node::NodeRegistration;
+use ratchet_core::node::{NodeInfo, NodeRegistration};
 use ratchet_core::page::JobFilter;
 use ratchet_core::schedule::OverlapPolicy;
 use ratchet_core::schedule::{ArchiveReason, ScheduleFilter};
 use ratchet_core::store::{ClusterStore as _, ScheduleStore as _};
-use ratchet_core::{ErrorKind, JobId, JobState, JobType, JsonText, MemoryStore, NodeName, Tag};
+use ratchet_core::{ErrorKind, JobId, JobState, JobType, MemoryStore, NodeName, Tag};
 use ratchet_engine::{
     Client, Failure, Job, JobContext, JobEventKind, JobExt, Ratchet, Scheduled, StartError, SubmitError, new_node_id,
 };
@@ -142,7 +142,8 @@ async fn a_node_that_goes_on_as_another_declares_its_schedules_again() {
     let (before, id) = (ratchet.node_id(), declared_id("tick"));
     // While nobody hears of it, others declare it dead and retire what it alone has declared.
     store.break_heart(true);
-    let other = NodeRegistration { id: new_node_id(), name: NodeName::new("other").unwrap(), info: JsonText::null() };
+    let other =
+        NodeRegistration { id: new_node_id(), name: NodeName::new("other").unwrap(), info: NodeInfo::default() };
     eventually("its death", async || {
         inner.register(&other).await.unwrap();
         inner.orphans(other.id, Duration::from_millis(100), 10).await.unwrap();

@@ -2,8 +2,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ratchet_core::ResourceLimit;
 use ratchet_core::store::ClusterStore as _;
+use ratchet_core::{Kind, QueueName, ResourceLimit};
 use ratchet_engine::{BoxError, LifecycleHook, Ratchet, StartError, Timing};
 
 use crate::faulty::Faulty;
@@ -129,8 +129,10 @@ async fn a_node_shows_what_it_runs() {
     let ratchet = quick(&stage).store(memory()).node_name("left").queue("reports", 2).start().await.unwrap();
     let nodes = ratchet.nodes().await.unwrap();
     assert_eq!((nodes.len(), nodes[0].id, nodes[0].name.as_str()), (1, ratchet.node_id(), "left"));
-    let info: serde_json::Value = nodes[0].info.decode().unwrap();
-    assert_eq!(info["queues"], serde_json::json!(["default", "reports"]));
-    assert_eq!(info["kinds"], serde_json::json!(["play", "play.blocking"]));
-    assert_eq!(info["services"], serde_json::json!({}), "kinds that name none are their own");
+    let info = &nodes[0].info;
+    assert_eq!(info.queues.iter().map(QueueName::as_str).collect::<Vec<_>>(), ["default", "reports"]);
+    assert_eq!(info.kinds.iter().map(Kind::as_str).collect::<Vec<_>>(), ["play", "play.blocking"]);
+    assert_eq!(info.blocking, info.kinds[1..]);
+    assert_eq!(info.slots, info.pools.iter().map(|pool| pool.slots).sum::<u64>());
+    assert_eq!((info.services.len(), info.grace_ms), (0, Some(600)), "kinds that name no service are their own");
 }

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ratchet_core::node::{NodeRecord, NodeRegistration, NodeVitals};
+use ratchet_core::node::{NodeInfo, NodeRecord, NodeRegistration, NodeVitals};
 use ratchet_core::service::NodeServices;
 use ratchet_core::store::{Orphans, Progress, Running};
-use ratchet_core::{ErrorKind, JobId, JsonText, NodeId, NodeName, StoreError};
+use ratchet_core::{ErrorKind, JobId, NodeId, NodeName, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::claim::permits;
@@ -59,7 +59,8 @@ const REGISTER: Stmt = Stmt::shared(
 
 /// Enters a node, alive from now. Doing it twice, after a lost reply, is no error.
 pub async fn register(conn: &mut dyn Conn, node: &NodeRegistration) -> Result<(), StoreError> {
-    let values = vec![node.id.into(), node.name.as_str().into(), (&node.info).into()];
+    let info = node.info.to_json().map_err(|error| StoreError::refused(REGISTER.doing(), error))?;
+    let values = vec![node.id.into(), node.name.as_str().into(), (&info).into()];
     let entered = all_stored(conn.run(&REGISTER, values).await, 1)?;
     if !entered && !beat(conn, node.id, &NodeVitals::default()).await? {
         let problem = format!("node {} was declared dead; register as a new incarnation", node.id);
@@ -116,7 +117,7 @@ pub(crate) async fn nodes(conn: &mut dyn Conn) -> Result<Vec<NodeRecord>, StoreE
             Ok(NodeRecord::from_parts(
                 fields.node_id("node_id")?,
                 NodeName::from_store(fields.text("name")?),
-                JsonText::from_store(fields.text("node_info")?),
+                NodeInfo::from_json(fields.text("node_info")?.as_ref()),
                 fields.time("started_at")?,
                 fields.time("last_heartbeat")?,
                 vitals(&mut fields)?,

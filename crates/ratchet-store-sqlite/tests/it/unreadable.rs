@@ -1,7 +1,7 @@
 //! A row that this version cannot read stops nobody.
 
 use ratchet_core::claim::{Boost, Pool};
-use ratchet_core::node::NodeRegistration;
+use ratchet_core::node::{NodeInfo, NodeRegistration};
 use ratchet_core::schedule::{ArchiveReason, NewSchedule, ScheduleFilter};
 use ratchet_core::schedule::{Every, MisfirePolicy, OverlapPolicy, Schedule};
 use ratchet_core::store::{ClusterStore as _, Declared, JobStore as _, ScheduleStore as _, SubmitUnit, TurnStore as _};
@@ -27,7 +27,7 @@ async fn a_job_of_a_newer_version_is_put_off_and_the_others_are_claimed() {
         .unwrap();
     let node = NodeId(uuid::Uuid::from_u128(9));
     let name = NodeName::new("node").unwrap();
-    store.register(&NodeRegistration { id: node, name, info: JsonText::null() }).await.unwrap();
+    store.register(&NodeRegistration { id: node, name, info: NodeInfo::default() }).await.unwrap();
     let pool = Pool { queue: QueueName::default(), kinds: [kind].into(), free: 10 };
     let request = ClaimRequest { node, pools: vec![pool], limit: 10, probation: true, boost: Boost::OFF };
     let claimed = store.settle_and_claim(&[], Some(&request)).await.unwrap().claimed;

@@ -120,16 +120,15 @@ struct Living {
 impl Living {
     fn of(node: NodeRecord, now: Timestamp, here: &LocalNode) -> Self {
         let fresh = here.node.as_ref().filter(|(id, _)| *id == node.id).map(|(_, vitals)| vitals.clone());
-        let (id, info) = (node.id, NodeInfo::of(&node));
         let (vitals, told_at) = fresh.map_or((node.vitals, node.last_heartbeat), |vitals| (vitals, now));
-        Self { id, info, vitals, told_at }
+        Self { id: node.id, info: node.info, vitals, told_at }
     }
 
     /// What it has to do with a job of this kind and queue; `None` if it could not run it.
     fn serves(&self, kind: &Kind, queue: &QueueName) -> Option<Serving> {
         let Self { id, info, vitals, told_at } = self;
-        let room = info.room(kind.as_str(), queue.as_str(), vitals)?;
-        let service = info.service_of(kind.as_str()).to_owned();
+        let room = info.room(kind, queue, vitals)?;
+        let service = info.service_of(kind).to_owned();
         let stand = vitals.services.stand(&service);
         Some(Serving { node: *id, room, service, stand, told_at: *told_at })
     }
@@ -146,7 +145,6 @@ fn breaker(serving: &[Serving], now: Timestamp) -> Option<Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::JsonText;
     use crate::name::NodeName;
     use crate::resource::ResourceLimit;
     use crate::service::{NodeServices, ServiceVitals};
@@ -166,7 +164,7 @@ mod tests {
     fn node(number: u8, vitals: NodeVitals) -> NodeRecord {
         let id = NodeId(uuid::Uuid::from_bytes([number; 16]));
         let info = r#"{"kinds":["charge","mail"],"queues":["default"],"slots":1,"services":{"charge":"payments"}}"#;
-        let (name, info) = (NodeName::new("node").unwrap(), JsonText::from_store(info));
+        let (name, info) = (NodeName::new("node").unwrap(), NodeInfo::from_json(info));
         NodeRecord::from_parts(id, name, info, at(0), at(0), vitals, None)
     }
 
@@ -240,7 +238,7 @@ mod tests {
             in_use,
         };
         let info = r#"{"kinds":["fax"],"queues":["default"],"slots":1}"#;
-        let (name, info) = (NodeName::new("other").unwrap(), JsonText::from_store(info));
+        let (name, info) = (NodeName::new("other").unwrap(), NodeInfo::from_json(info));
         let other = NodeRecord::from_parts(
             NodeId(uuid::Uuid::from_bytes([9; 16])),
             name,
