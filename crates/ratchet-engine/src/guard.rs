@@ -3,8 +3,8 @@
 //! Nothing else in the engine catches panics. A panic is logged, counted and returned to the caller, which decides what happens
 //! instead. The count is the metric `ratchet.panics` and [`Stats::panics`](crate::Stats::panics).
 //!
-//! Three kinds of code run without it. Handlers have [`attempt`]. A store is called by loops, which run under the guard, and by
-//! clients, whose callers get the panic. So do those who call a clock or a node's identity: both answer in the caller's own task.
+//! Handlers have [`attempt`]. Stores and clocks have no guard of their own: loops call them, which run under the guard, and
+//! clients, whose callers get the panic. So does the caller of `start` get that of a node's identity.
 
 use std::any::Any;
 use std::collections::BTreeMap;

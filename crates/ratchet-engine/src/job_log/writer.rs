@@ -7,6 +7,7 @@ use tracing::Instrument as _;
 use super::queue::LogQueue;
 use super::sink::{JobLogSink, LogSinkError};
 use crate::guard;
+use crate::observe::stats::Loop;
 
 /// How soon lines are tried again; twice as long after each further failure.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -28,8 +29,11 @@ impl LogWriter {
     pub(crate) async fn run(self) {
         let mut refused = 0;
         while let Some(lines) = self.queue.take().await {
-            let span = tracing::debug_span!("job.log", lines = lines.len());
-            self.write(lines, &mut refused).instrument(span).await;
+            let (count, span) = (lines.len(), tracing::debug_span!("job.log", lines = lines.len()));
+            let write = self.write(lines, &mut refused).instrument(span);
+            if guard::run(self.queue.meter(), Loop::LogWriter.guarded(), write).await.is_err() {
+                self.queue.lost(count);
+            }
         }
     }
 

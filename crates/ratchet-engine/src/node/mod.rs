@@ -5,5 +5,6 @@ pub(crate) mod config;
 pub(crate) mod timing;
 pub(crate) mod start;
 pub(crate) mod ratchet;
+pub(crate) mod tasks;
 pub(crate) mod hooks;
 pub(crate) mod ids;

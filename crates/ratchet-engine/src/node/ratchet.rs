@@ -5,18 +5,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratchet_core::coordinator::ListenGuard;
-use ratchet_core::store::WatchGuard;
 use ratchet_core::{NodeId, Store};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
-use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 use crate::client::insight::NodeDefaults;
-use crate::job_log::LogQueue;
 use crate::node::builder::RatchetBuilder;
 use crate::node::hooks::Hooks;
+use crate::node::tasks::Tasks;
 use crate::observe::health::{Health, HealthProbe};
 use crate::observe::stats::{Counters, Stats};
 use crate::protect::resilience::{Guarded, ServiceState};
@@ -45,37 +41,6 @@ pub(crate) struct Draining {
     pub(crate) store_deadline: Duration,
     pub(crate) store: Arc<dyn Store>,
 }
-
-/// The tasks of a node; dropping them ends them.
-#[derive(Default)]
-pub(crate) struct Tasks {
-    pub(crate) pump: JoinSet<ShutdownLeftovers>,
-    pub(crate) pump_handle: Option<AbortHandle>,
-    pub(crate) side: JoinSet<()>,
-    pub(crate) log_writer: JoinSet<()>,
-    pub(crate) logs: Option<Arc<LogQueue>>,
-    pub(crate) listeners: JoinSet<()>,
-    pub(crate) stop_listening: CancellationToken,
-    pub(crate) watch: Option<WatchGuard>,
-    pub(crate) hints: Option<ListenGuard>,
-}
-
-impl Tasks {
-    /// Writes the lines of jobs' logs that wait, for as long as one transaction may take.
-    async fn flush_logs(&mut self, deadline: Duration) {
-        let Some(logs) = self.logs.take() else { return };
-        logs.close();
-        let written = async { while self.log_writer.join_next().await.is_some() {} };
-        if tokio::time::timeout(deadline, written).await.is_err() {
-            let lines = logs.len();
-            logs.lost(lines);
-            tracing::warn!(lines, "jobs' logs could not be written before the end; the last lines are lost");
-        }
-    }
-}
-
-/// How long a stopping node waits for its event listeners.
-const LISTENERS_MAX: Duration = Duration::from_secs(5);
 
 impl Ratchet {
     /// Begins to put a node together.
@@ -121,7 +86,7 @@ impl Ratchet {
             counters: self.counters.clone(),
             standing: self.heartbeat.standing.clone(),
             drain: self.draining.drain.subscribe(),
-            pump: self.tasks.pump_handle.clone().expect("a node has a pump"),
+            pump: self.tasks.pump_handle(),
             client: self.client.clone(),
         }
     }
@@ -166,11 +131,7 @@ impl Ratchet {
         self.hooks.before_stop().await;
         tracing::info!(node = %self.node_id(), "node is draining");
         self.draining.drain.send_replace(Some(Instant::now() + self.draining.drain_timeout));
-        let mut left = ShutdownLeftovers::Nothing;
-        while let Some(ended) = self.tasks.pump.join_next().await {
-            left = ended.unwrap_or(ShutdownLeftovers::HeldPermits);
-        }
-        self.tasks.side.shutdown().await;
+        let left = self.tasks.drained().await;
         self.tasks.flush_logs(self.draining.store_deadline).await;
         drop((self.tasks.watch.take(), self.tasks.hints.take()));
         let node = self.node_id();
@@ -191,11 +152,7 @@ impl Ratchet {
         }
         // What it has handed back others take at once.
         self.client.flush().await;
-        self.tasks.stop_listening.cancel();
-        let heard = async { while self.tasks.listeners.join_next().await.is_some() {} };
-        if tokio::time::timeout(LISTENERS_MAX, heard).await.is_err() {
-            tracing::warn!("event listeners were too slow to hear of everything before the end");
-        }
+        self.tasks.end_listeners().await;
         tracing::info!(%node, "node stopped");
         self.hooks.after_stop().await;
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use ratchet_core::breaker::BreakerConfig;
 use ratchet_core::node::{NodeInfo, NodeRegistration, PoolInfo};
 use ratchet_core::schedule::NewSchedule;
-use ratchet_core::{Clock, Hint, InvalidInput, Kind, QueueName, ResourceLimit, ServiceName, StoreError};
+use ratchet_core::{Hint, InvalidInput, Kind, QueueName, ResourceLimit, ServiceName, StoreError};
 use tokio::sync::watch;
 
 use crate::batch::Canceler;
@@ -21,7 +21,8 @@ use crate::job_log::{LogQueue, LogWriter, StoreSink};
 use crate::node::builder::RatchetBuilder;
 use crate::node::config::{Config, once};
 use crate::node::hooks::Hooks;
-use crate::node::ratchet::{Draining, Ratchet, Tasks};
+use crate::node::ratchet::{Draining, Ratchet};
+use crate::node::tasks::Tasks;
 use crate::observe::bus::listen;
 use crate::observe::metered::Metered;
 use crate::observe::metrics::Meter;
@@ -30,17 +31,16 @@ use crate::protect::breaker_orders::BreakerOrders;
 use crate::protect::policy::PolicyRefusal;
 use crate::protect::resilience::Guarded;
 use crate::pump::slots::SlotPools;
-use crate::pump::{Pump, PumpParts, ShutdownLeftovers};
+use crate::pump::{Pump, PumpParts};
 use crate::retention::Archiver;
 use crate::run::Runner;
 use crate::run::gate::gates;
 use crate::schedule::{Declarations, Firer};
-use crate::upkeep::heartbeat::{Heartbeat, HeartbeatConfig, Standing};
+use crate::upkeep::heartbeat::{Heartbeat, HeartbeatConfig};
 use crate::upkeep::loop_watch;
 use crate::upkeep::rescue::Rescuer;
 use crate::upkeep::service_watch::ServiceWatch;
 use crate::upkeep::signal_limit::SignalLimit;
-use crate::upkeep::{Upkeep, supervised};
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -192,22 +192,25 @@ impl RatchetBuilder {
         let (node, present) = watch::channel(registration.id);
         client.belongs_to(present);
         let (drain, draining) = watch::channel::<Option<Instant>>(None);
-        let mut tasks = Tasks::default();
+        let mut tasks = Tasks::new(counters.clone(), self.clock.clone(), heartbeat.standing.clone());
         for listener in listeners {
-            tasks.listeners.spawn(listen(client.events(), listener, tasks.stop_listening.clone(), meter.clone()));
+            let stop = tasks.stop_listening.clone();
+            tasks.add(Loop::Listeners, listen(client.events(), listener, stop, meter.clone()));
         }
         for listener in bulk_listeners {
-            tasks.listeners.spawn(listen(client.bulk_events(), listener, tasks.stop_listening.clone(), meter.clone()));
+            let stop = tasks.stop_listening.clone();
+            tasks.add(Loop::Listeners, listen(client.bulk_events(), listener, stop, meter.clone()));
         }
         let mut standing = heartbeat.standing.clone();
-        tasks.side.spawn(async move {
+        tasks.add(Loop::Standing, async move {
             while standing.changed().await.is_ok() {
                 node.send_replace(standing.borrow().node);
             }
         });
-        tasks.side.spawn(services.run(config.timing.heartbeat));
+        tasks.add(Loop::ServiceWatch, services.run(config.timing.heartbeat));
         let coordinator = client.coordinator().cloned();
-        tasks.side.spawn(loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.timing.heartbeat));
+        let watch = loop_watch::tell(counters.clone(), self.clock.clone(), coordinator, config.timing.heartbeat);
+        tasks.add(Loop::Watch, watch);
         let (scan, deadline) = (config.timing.scan, config.timing.store_deadline);
         let rescuer = Rescuer {
             store: store.clone(),
@@ -219,12 +222,11 @@ impl RatchetBuilder {
         let firer = Firer::new(store.clone(), client.clone(), declarations);
         let signals = SignalLimit::new(store.clone(), client.clone(), scan);
         let canceler = Canceler::new(store.clone(), client.clone(), scan, deadline);
-        let side = UpkeepTasks { standing: heartbeat.standing.clone(), counters: counters.clone(), clock: self.clock };
-        side.spawn(&mut tasks, rescuer);
-        side.spawn(&mut tasks, firer);
-        side.spawn(&mut tasks, signals);
-        side.spawn(&mut tasks, canceler);
-        side.spawn(&mut tasks, orders);
+        tasks.add_upkeep(rescuer);
+        tasks.add_upkeep(firer);
+        tasks.add_upkeep(signals);
+        tasks.add_upkeep(canceler);
+        tasks.add_upkeep(orders);
         if !config.retention.keeps_everything() {
             let archiver = Archiver::new(
                 store.clone(),
@@ -233,14 +235,14 @@ impl RatchetBuilder {
                 config.retention,
                 config.timing.retention_interval,
             );
-            side.spawn(&mut tasks, archiver);
+            tasks.add_upkeep(archiver);
         }
-        side.spawn(&mut tasks, Gauges::new(store.clone(), counters.meter.clone(), config.timing.gauges));
+        tasks.add_upkeep(Gauges::new(store.clone(), counters.meter.clone(), config.timing.gauges));
         let logs = LogQueue::new(config.job_logs.clone(), counters.clone());
         // The writer has a deadline of its own, whatever the sink.
         let sink = config.job_logs.sink.clone().unwrap_or_else(|| Arc::new(StoreSink(shared)));
         let writer = LogWriter { queue: logs.clone(), sink, deadline };
-        tasks.log_writer.spawn(writer.run());
+        tasks.add(Loop::LogWriter, writer.run());
         tasks.logs = Some(logs.clone());
         let woken = client.clone();
         tasks.watch = store.watch(Box::new(move || woken.wake().work()));
@@ -267,16 +269,7 @@ impl RatchetBuilder {
             standing: heartbeat.standing.clone(),
             drain: draining,
         });
-        let stop_heartbeat = heartbeat.stopper();
-        let pump_handle = tasks.pump.spawn(async move {
-            guard::run(&meter, Loop::Turn.guarded(), pump.run()).await.unwrap_or_else(|_| {
-                // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued. It stays
-                // registered, because threads of its handlers may still run with permits.
-                stop_heartbeat();
-                ShutdownLeftovers::HeldPermits
-            })
-        });
-        tasks.pump_handle = Some(pump_handle);
+        tasks.add_pump(pump.run(), heartbeat.stopper());
         tracing::info!(node = %registration.id, name = %registration.name, "node started");
         hooks.after_start().await;
         let draining = Draining { drain, drain_timeout, store_deadline, store };
@@ -322,18 +315,5 @@ fn node_info(registry: &Registry, config: &Config, schedules: &[NewSchedule]) ->
         services: kinds().filter_map(service).collect(),
         schedules: schedules.iter().map(|one| one.id).collect(),
         grace_ms: Some(u64::try_from(config.timing.grace.as_millis()).unwrap_or(u64::MAX)),
-    }
-}
-
-/// What the loops beside the pump have in common.
-struct UpkeepTasks {
-    standing: watch::Receiver<Standing>,
-    counters: Arc<Counters>,
-    clock: Arc<dyn Clock>,
-}
-
-impl UpkeepTasks {
-    fn spawn(&self, tasks: &mut Tasks, upkeep: impl Upkeep + 'static) {
-        tasks.side.spawn(supervised(upkeep, self.standing.clone(), self.counters.clone(), self.clock.clone()));
     }
 }

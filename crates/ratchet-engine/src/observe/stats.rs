@@ -87,19 +87,27 @@ counters! {
 }
 
 macro_rules! loops {
-    ($($(#[$doc:meta])* $name:ident $loop:ident)*) => {
+    (
+        periodic { $($(#[$doc:meta])* $name:ident $loop:ident)* }
+        woken { $($(#[$woken_doc:meta])* $woken_name:ident $woken:ident)* }
+    ) => {
         /// A loop of a node.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Loop {
-            $($loop,)*
+            $($(#[$doc])* $loop,)*
+            $($(#[$woken_doc])* $woken,)*
         }
 
         impl Loop {
-            const ALL: &[Self] = &[$(Self::$loop),*];
+            /// Those that succeed every now and then, or are not well.
+            const PERIODIC: &[Self] = &[$(Self::$loop),*];
+            #[cfg(test)]
+            const WOKEN: &[Self] = &[$(Self::$woken),*];
 
             pub(crate) const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$loop => stringify!($name),)*
+                    $(Self::$woken => stringify!($woken_name),)*
                 }
             }
         }
@@ -126,9 +134,11 @@ macro_rules! loops {
         }
 
         impl LastSuccessCells {
-            fn of(&self, which: Loop) -> &LoopCell {
+            /// The cell of a periodic loop.
+            fn of(&self, which: Loop) -> Option<&LoopCell> {
                 match which {
-                    $(Loop::$loop => &self.$name,)*
+                    $(Loop::$loop => Some(&self.$name),)*
+                    $(Loop::$woken => None,)*
                 }
             }
 
@@ -140,24 +150,38 @@ macro_rules! loops {
 }
 
 loops! {
-    /// A turn of the pump: settling and claiming.
-    turn Turn
-    /// A heartbeat that the store took.
-    heartbeat Heartbeat
-    /// A look for the jobs of dead nodes.
-    rescue Rescue
-    /// A look for schedules that are due.
-    schedules Schedules
-    /// A look for signals that did not come in time.
-    signals Signals
-    /// A look for canceled batches whose children are left.
-    batches Batches
-    /// A round of archiving and purging; `None` also if the node keeps everything.
-    retention Retention
-    /// A look at what is ordered about circuit breakers.
-    breakers Breakers
-    /// A look at how deep the queues are.
-    gauges Gauges
+    periodic {
+        /// A turn of the pump: settling and claiming.
+        turn Turn
+        /// A heartbeat that the store took.
+        heartbeat Heartbeat
+        /// A scan for the jobs of dead nodes.
+        rescue Rescue
+        /// A scan for schedules that are due.
+        schedules Schedules
+        /// A scan for signals that did not come in time.
+        signals Signals
+        /// A scan for canceled batches whose children are left.
+        batches Batches
+        /// A round of archiving and purging; `None` also if the node keeps everything.
+        retention Retention
+        /// A scan for orders about circuit breakers.
+        breakers Breakers
+        /// A reading of how deep the queues are.
+        gauges Gauges
+        /// A reading of the services that the node's jobs call.
+        service_watch ServiceWatch
+        /// A report of the ages of loops and of the hints.
+        loop_watch Watch
+    }
+    woken {
+        /// Passes the heartbeat's incarnation on to the client.
+        standing Standing
+        /// Writes the lines of jobs' logs.
+        log_writer LogWriter
+        /// Calls event listeners; one task for each of them.
+        listeners Listeners
+    }
 }
 
 impl Loop {
@@ -166,6 +190,7 @@ impl Loop {
         let instead = match self {
             Self::Turn => "this node stops, and others take its jobs after the grace",
             Self::Heartbeat => "the heartbeat is missing",
+            Self::LogWriter => "the lines are lost",
             _ => "the loop tries again",
         };
         GuardedCode { name: self.as_str(), instead }
@@ -195,24 +220,30 @@ pub(crate) struct Age {
 impl LastSuccessCells {
     /// A loop is set going.
     pub(crate) fn begin(&self, which: Loop, at: Timestamp) {
-        self.of(which).begun.set(at);
+        if let Some(cell) = self.of(which) {
+            cell.begun.set(at);
+        }
     }
 
     /// It has done what it is for.
     pub(crate) fn mark(&self, which: Loop, at: Timestamp) {
-        self.of(which).last.set(at);
+        if let Some(cell) = self.of(which) {
+            cell.last.set(at);
+        }
     }
 
     /// It will look again after about so long.
     pub(crate) fn waits(&self, which: Loop, wait: Duration) {
         let wait_us = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
-        self.of(which).wait_us.store(wait_us, Ordering::Relaxed);
+        if let Some(cell) = self.of(which) {
+            cell.wait_us.store(wait_us, Ordering::Relaxed);
+        }
     }
 
     /// How the loops are that were set going.
     pub(crate) fn ages(&self, now: Timestamp) -> impl Iterator<Item = Age> {
-        Loop::ALL.iter().filter_map(move |which| {
-            let LoopCell { begun, last, wait_us } = self.of(*which);
+        Loop::PERIODIC.iter().filter_map(move |which| {
+            let LoopCell { begun, last, wait_us } = self.of(*which)?;
             let since = last.get().or(begun.get())?;
             let wait = Duration::from_micros(wait_us.load(Ordering::Relaxed));
             Some(Age { which: *which, since: elapsed(since, now), wait })
@@ -324,6 +355,22 @@ impl Vitals {
                 .get()
                 .map(|taken| taken.iter().map(|one| one.load(Ordering::Relaxed)).collect())
                 .unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_names_every_loop_whose_age_or_panics_are_a_metric() {
+        let guide = include_str!("../../../../docs/guide/operations.md");
+        for (metric, loops) in [("ratchet.loop.age", Loop::PERIODIC), ("ratchet.panics", Loop::WOKEN)] {
+            let row = guide.lines().find(|line| line.starts_with(&format!("| `{metric}` "))).expect("it has a row");
+            for name in loops.iter().map(|one| one.as_str()) {
+                assert!(row.contains(&format!("`{name}`")), "{name} is missing: {row}");
+            }
         }
     }
 }

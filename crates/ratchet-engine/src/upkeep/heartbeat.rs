@@ -141,12 +141,14 @@ fn beat_until_stopped(config: &HeartbeatConfig, ready: Ready, stop: &AtomicBool)
         measure: now,
         warning: SkewWarning::default(),
     };
-    runtime.block_on(beater.measure_skew());
+    // What the beats do around the calls of the store may panic too, such as a clock of the user's.
+    let meter = &config.counters.meter;
+    let _ = runtime.block_on(guard::run(meter, GUARDED, beater.measure_skew()));
     while !stop.load(Ordering::Acquire) {
         std::thread::park_timeout(beater.pause());
         if !stop.load(Ordering::Acquire) {
             let span = tracing::debug_span!("node.heartbeat", node = %beater.standing.node);
-            runtime.block_on(beater.beat().instrument(span));
+            let _ = runtime.block_on(guard::run(meter, GUARDED, beater.beat().instrument(span)));
         }
     }
 }

@@ -8,7 +8,7 @@ use ratchet_core::{Clock, ClusterCoordinator};
 
 use crate::guard;
 use crate::observe::metrics::{Meter, names};
-use crate::observe::stats::Counters;
+use crate::observe::stats::{Counters, Loop};
 
 /// It is told at least this often.
 const TELL_MAX: Duration = Duration::from_secs(5);
@@ -25,17 +25,23 @@ pub(crate) async fn tell(
 ) {
     let every = heartbeat.min(TELL_MAX);
     let mut told = CoordinatorStats::default();
+    let Counters { meter, last_success, .. } = &*counters;
+    last_success.waits(Loop::Watch, every);
     loop {
-        for one in counters.last_success.ages(clock.now()) {
-            counters.meter.gauge(names::LOOP_AGE, &[("loop", one.which.as_str())], one.since.as_secs_f64());
-        }
-        let ask = |coordinator: &Arc<dyn ClusterCoordinator>| {
-            guard::call(&counters.meter, guard::COORDINATOR, || coordinator.stats()).ok()
+        let tell = || {
+            for one in last_success.ages(clock.now()) {
+                meter.gauge(names::LOOP_AGE, &[("loop", one.which.as_str())], one.since.as_secs_f64());
+            }
+            let ask = |coordinator: &Arc<dyn ClusterCoordinator>| {
+                guard::call(meter, guard::COORDINATOR, || coordinator.stats()).ok()
+            };
+            if let Some(now) = coordinator.as_ref().and_then(ask) {
+                tell_hints(meter, told, now);
+                told = now;
+            }
+            last_success.mark(Loop::Watch, clock.now());
         };
-        if let Some(now) = coordinator.as_ref().and_then(ask) {
-            tell_hints(&counters.meter, told, now);
-            told = now;
-        }
+        let _ = guard::call(meter, Loop::Watch.guarded(), tell);
         tokio::time::sleep(every).await;
     }
 }

@@ -41,19 +41,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How soon a node that is fenced looks whether it still is.
 const FENCED_PAUSE: Duration = Duration::from_millis(500);
 
-/// Looks again and again until the task is dropped, whatever an error or a panic ends.
-pub(crate) fn supervised<U: Upkeep>(
-    upkeep: U,
-    standing: watch::Receiver<Standing>,
-    counters: Arc<Counters>,
-    clock: Arc<dyn Clock>,
-) -> impl Future<Output = ()> {
-    // Here and not in the task: one that never comes to its first look is missed too.
-    counters.last_success.begin(U::LOOP, clock.now());
-    supervise(upkeep, standing, counters, clock)
-}
-
-async fn supervise<U: Upkeep>(
+/// Repeats a loop until the task is dropped, after errors and panics too.
+pub(crate) async fn supervised<U: Upkeep>(
     mut upkeep: U,
     standing: watch::Receiver<Standing>,
     counters: Arc<Counters>,
@@ -67,12 +56,15 @@ async fn supervise<U: Upkeep>(
             continue;
         }
         let span = tracing::debug_span!("node.upkeep", upkeep = U::LOOP.as_str(), node = %now.node);
-        let look = guard::run(&counters.meter, U::LOOP.guarded(), upkeep.look(&now).instrument(span));
-        let wait = match look.await {
+        let look = async {
+            let wait = upkeep.look(&now).instrument(span).await?;
+            counters.last_success.mark(U::LOOP, clock.now());
+            counters.last_success.waits(U::LOOP, wait);
+            Ok::<_, StoreError>(wait)
+        };
+        let wait = match guard::run(&counters.meter, U::LOOP.guarded(), look).await {
             Ok(Ok(wait)) => {
                 failures = 0;
-                counters.last_success.mark(U::LOOP, clock.now());
-                counters.last_success.waits(U::LOOP, wait);
                 wait
             }
             Ok(Err(error)) => {

@@ -8,9 +8,10 @@ use ratchet_core::Clock;
 use ratchet_core::node::NodeVitals;
 use ratchet_core::service::{NodeServices, ServiceStand, ServiceVitals};
 
+use crate::guard;
 use crate::job::registry::Registry;
 use crate::observe::metrics::names;
-use crate::observe::stats::Counters;
+use crate::observe::stats::{Counters, Loop};
 use crate::protect::resilience::Guarded;
 
 /// The services that this node's jobs call, and who judges them.
@@ -73,9 +74,14 @@ impl ServiceWatch {
         let tell = |service: &str, stand: Option<ServiceStand>| {
             self.counters.meter.gauge(names::BREAKER, &[("service", service)], metric(stand));
         };
+        let Counters { meter, vitals, last_success, .. } = &*self.counters;
+        last_success.waits(Loop::ServiceWatch, every);
         loop {
-            let skew = self.counters.vitals.read().clock_skew_us;
-            self.counters.vitals.set_services(self.look(skew, tell));
+            let look = || {
+                vitals.set_services(self.look(vitals.read().clock_skew_us, tell));
+                last_success.mark(Loop::ServiceWatch, self.clock.now());
+            };
+            let _ = guard::call(meter, Loop::ServiceWatch.guarded(), look);
             tokio::time::sleep(every).await;
         }
     }
