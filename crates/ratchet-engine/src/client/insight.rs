@@ -106,26 +106,32 @@ pub(crate) struct Gauges {
     store: Arc<dyn Store>,
     meter: Meter,
     every: Duration,
-    /// Queues that were told of: one that is empty now has to be told so.
-    told: BTreeSet<QueueName>,
+    /// Queues that had jobs: those that are empty now are reported as such, as long as there are not too many.
+    queues: BTreeSet<QueueName>,
 }
+
+/// Queues that are remembered. Where their names come and go, a node does not report all that there ever were.
+const QUEUES_MAX: usize = 1_000;
 
 impl Gauges {
     pub(crate) fn new(store: Arc<dyn Store>, meter: Meter, every: Duration) -> Self {
-        Self { store, meter, every, told: BTreeSet::new() }
+        Self { store, meter, every, queues: BTreeSet::new() }
     }
 
     async fn tell(&mut self) -> Result<(), StoreError> {
         let waiting = waiting_by_queue(&*self.store).await?;
         let dead_letters = self.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
-        self.told.extend(waiting.keys().cloned());
-        for queue in &self.told {
+        self.queues.extend(waiting.keys().cloned());
+        for queue in &self.queues {
             let QueueBacklog { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
             let labels = [("queue", queue.as_str())];
             self.meter.gauge(names::QUEUE_DEPTH, &labels, number(depth.count));
             self.meter.gauge(names::QUEUE_OLDEST, &labels, oldest.unwrap_or_default().as_secs_f64());
         }
         self.meter.gauge(names::DEAD_LETTERS, &[], number(dead_letters));
+        if self.queues.len() > QUEUES_MAX {
+            self.queues.retain(|queue| waiting.contains_key(queue));
+        }
         Ok(())
     }
 }
@@ -141,5 +147,37 @@ impl Upkeep for Gauges {
     async fn look(&mut self, _standing: &Standing) -> Result<Duration, StoreError> {
         self.tell().await?;
         Ok(spread(self.every))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratchet_core::MemoryStore;
+
+    use super::*;
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Waits;
+
+    impl crate::Job for Waits {
+        const KIND: &'static str = "waits";
+        type Output = ();
+        async fn run(self, _ctx: crate::JobContext) -> Result<(), crate::Failure> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn queues_that_come_and_go_are_forgotten_and_a_few_empty_ones_are_not() {
+        let store = MemoryStore::manual().0;
+        Client::new(store.clone()).enqueue(Waits).queue("full").submit().await.unwrap();
+        let mut gauges = Gauges::new(Arc::new(store), Meter::default(), Duration::ZERO);
+        let empty = |count: usize| (0..count).map(|n| QueueName::new(format!("empty-{n}")).unwrap());
+        gauges.queues.extend(empty(QUEUES_MAX - 1));
+        gauges.tell().await.unwrap();
+        assert_eq!(gauges.queues.len(), QUEUES_MAX);
+        gauges.queues.extend(empty(QUEUES_MAX));
+        gauges.tell().await.unwrap();
+        assert_eq!((gauges.queues.len(), gauges.queues.first().unwrap().as_str()), (1, "full"));
     }
 }
