@@ -7,6 +7,7 @@ mod files;
 mod guards;
 mod language;
 mod literals;
+mod loops;
 mod rust_source;
 mod sql;
 mod tree;
@@ -41,6 +42,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("states are named in state.rs alone", literals::state_names),
     ("only stores hold SQL", literals::sql),
     ("panics are caught by the guards alone", guards::check),
+    ("what runs on has a row in the table of loops", loops::check),
     ("a file has one idea", files::sizes),
     ("a file is named for what it holds", files::names),
     ("rooms have few files", files::rooms),

@@ -91,7 +91,7 @@ macro_rules! loops {
         periodic { $($(#[$doc:meta])* $name:ident $loop:ident)* }
         woken { $($(#[$woken_doc:meta])* $woken_name:ident $woken:ident)* }
     ) => {
-        /// A loop of a node.
+        /// A loop of a node. Each has its row in ARCHITECTURE.md, which a test compares.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Loop {
             $($(#[$doc])* $loop,)*
@@ -361,7 +361,24 @@ impl Vitals {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// The names of loops in backticks that begin a row of the table of loops, queues and buffers.
+    fn rows() -> BTreeSet<&'static str> {
+        let page = include_str!("../../../../ARCHITECTURE.md");
+        let (_, table) = page.split_once("## Loops, queues and buffers").expect("the page has the table");
+        let table = table.split("\n## ").next().unwrap_or(table);
+        let names = table.lines().filter_map(|line| line.strip_prefix("| `"));
+        names.filter_map(|row| row.split_once('`').map(|(name, _)| name)).collect()
+    }
+
+    #[test]
+    fn every_loop_of_a_node_has_its_row_in_the_architecture() {
+        let loops: BTreeSet<_> = Loop::PERIODIC.iter().chain(Loop::WOKEN).map(|one| one.as_str()).collect();
+        assert_eq!(rows(), loops);
+    }
 
     #[test]
     fn the_guide_names_every_loop_whose_age_or_panics_are_a_metric() {
