@@ -1,17 +1,17 @@
 //! Looking at queues and at jobs that do not run; and telling of the queues, again and again, to those who watch.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
 use ratchet_core::explain::{Explanation, LocalNode, Reason, WithheldScope, explain};
 use ratchet_core::insight::{COUNTED_MAX, QueueBacklog, QueueHealth, queue_health, waiting_by_queue};
-use ratchet_core::{JobId, JobState, QueueName, Store, StoreError};
+use ratchet_core::{JobId, JobState, QueueName, StoreError};
 
 use crate::client::Client;
+use crate::node::context::NodeContext;
 use crate::node::ratchet::Ratchet;
-use crate::observe::metrics::{Meter, names};
+use crate::observe::metrics::names;
 use crate::observe::stats::Loop;
 use crate::protect::authorizer::{Action, Target};
 use crate::upkeep::heartbeat::Standing;
@@ -103,29 +103,27 @@ pub(crate) struct NodeDefaults {
 
 /// Tells how deep the queues are.
 pub(crate) struct Gauges {
-    store: Arc<dyn Store>,
-    meter: Meter,
-    every: Duration,
+    node: NodeContext,
     /// Queues that were told of: one that is empty now has to be told so.
     told: BTreeSet<QueueName>,
 }
 
 impl Gauges {
-    pub(crate) fn new(store: Arc<dyn Store>, meter: Meter, every: Duration) -> Self {
-        Self { store, meter, every, told: BTreeSet::new() }
+    pub(crate) fn new(node: NodeContext) -> Self {
+        Self { node, told: BTreeSet::new() }
     }
 
     async fn tell(&mut self) -> Result<(), StoreError> {
-        let waiting = waiting_by_queue(&*self.store).await?;
-        let dead_letters = self.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
+        let waiting = waiting_by_queue(&*self.node.store).await?;
+        let dead_letters = self.node.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
         self.told.extend(waiting.keys().cloned());
         for queue in &self.told {
             let QueueBacklog { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
             let labels = [("queue", queue.as_str())];
-            self.meter.gauge(names::QUEUE_DEPTH, &labels, number(depth.count));
-            self.meter.gauge(names::QUEUE_OLDEST, &labels, oldest.unwrap_or_default().as_secs_f64());
+            self.node.meter().gauge(names::QUEUE_DEPTH, &labels, number(depth.count));
+            self.node.meter().gauge(names::QUEUE_OLDEST, &labels, oldest.unwrap_or_default().as_secs_f64());
         }
-        self.meter.gauge(names::DEAD_LETTERS, &[], number(dead_letters));
+        self.node.meter().gauge(names::DEAD_LETTERS, &[], number(dead_letters));
         Ok(())
     }
 }
@@ -140,6 +138,6 @@ impl Upkeep for Gauges {
 
     async fn look(&mut self, _standing: &Standing) -> Result<Duration, StoreError> {
         self.tell().await?;
-        Ok(spread(self.every))
+        Ok(spread(self.node.timing.gauges))
     }
 }

@@ -10,15 +10,14 @@ pub(crate) mod service_watch;
 pub(crate) mod loop_watch;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::{Clock, StoreError};
-use tokio::sync::watch;
+use ratchet_core::StoreError;
 use tracing::Instrument as _;
 
 use crate::guard;
-use crate::observe::stats::{Counters, Loop};
+use crate::node::context::NodeContext;
+use crate::observe::stats::Loop;
 use crate::upkeep::heartbeat::Standing;
 
 /// Something that a node looks after again and again.
@@ -42,23 +41,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const FENCED_PAUSE: Duration = Duration::from_millis(500);
 
 /// Looks again and again until the task is dropped, whatever an error or a panic ends.
-pub(crate) fn supervised<U: Upkeep>(
-    upkeep: U,
-    standing: watch::Receiver<Standing>,
-    counters: Arc<Counters>,
-    clock: Arc<dyn Clock>,
-) -> impl Future<Output = ()> {
+pub(crate) fn supervised<U: Upkeep>(upkeep: U, node: NodeContext) -> impl Future<Output = ()> {
     // Here and not in the task: one that never comes to its first look is missed too.
-    counters.last_success.begin(U::LOOP, clock.now());
-    supervise(upkeep, standing, counters, clock)
+    node.counters.last_success.begin(U::LOOP, node.clock.now());
+    supervise(upkeep, node)
 }
 
-async fn supervise<U: Upkeep>(
-    mut upkeep: U,
-    standing: watch::Receiver<Standing>,
-    counters: Arc<Counters>,
-    clock: Arc<dyn Clock>,
-) {
+async fn supervise<U: Upkeep>(mut upkeep: U, node: NodeContext) {
+    let NodeContext { standing, counters, clock, .. } = node;
     let mut failures: u32 = 0;
     loop {
         let now = standing.borrow().clone();

@@ -1,0 +1,139 @@
+//! The tasks of a node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratchet_core::coordinator::ListenGuard;
+use ratchet_core::store::WatchGuard;
+use ratchet_core::{Hint, Retention};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::batch::Canceler;
+use crate::client::insight::Gauges;
+use crate::guard;
+use crate::job_log::{JobLogs, LogQueue, LogWriter, StoreSink};
+use crate::node::context::NodeContext;
+use crate::observe::bus::{EventStream, Listener, listen};
+use crate::observe::stats::Loop;
+use crate::protect::breaker_orders::BreakerOrders;
+use crate::pump::{Pump, ShutdownLeftovers};
+use crate::retention::Archiver;
+use crate::schedule::{Declarations, Firer};
+use crate::upkeep::rescue::Rescuer;
+use crate::upkeep::service_watch::ServiceWatch;
+use crate::upkeep::signal_limit::SignalLimit;
+use crate::upkeep::{Upkeep, loop_watch, supervised};
+
+/// The tasks of a node; dropping them ends them.
+#[derive(Default)]
+pub(super) struct Tasks {
+    pub(super) pump: JoinSet<ShutdownLeftovers>,
+    pub(super) pump_handle: Option<AbortHandle>,
+    pub(super) side: JoinSet<()>,
+    log_writer: JoinSet<()>,
+    logs: Option<Arc<LogQueue>>,
+    pub(super) listeners: JoinSet<()>,
+    pub(super) stop_listening: CancellationToken,
+    pub(super) watch: Option<WatchGuard>,
+    pub(super) hints: Option<ListenGuard>,
+}
+
+impl Tasks {
+    /// Gives each listener a task and a stream of its own.
+    pub(super) fn spawn_listeners<E: Send + Sync + 'static>(
+        &mut self,
+        node: &NodeContext,
+        listeners: Vec<Listener<E>>,
+        events: impl Fn() -> EventStream<E>,
+    ) {
+        for listener in listeners {
+            let listening = listen(events(), listener, self.stop_listening.clone(), node.meter().clone());
+            self.listeners.spawn(listening);
+        }
+    }
+
+    /// Starts the loops beside the pump.
+    pub(super) fn spawn_upkeep(
+        &mut self,
+        node: &NodeContext,
+        services: ServiceWatch,
+        orders: BreakerOrders,
+        declarations: Declarations,
+        retention: Retention,
+    ) {
+        self.side.spawn(services.run());
+        self.side.spawn(loop_watch::tell(node.clone()));
+        self.supervise(node, Rescuer::new(node.clone()));
+        self.supervise(node, Firer::new(node.clone(), declarations));
+        self.supervise(node, SignalLimit::new(node.clone()));
+        self.supervise(node, Canceler::new(node.clone()));
+        self.supervise(node, orders);
+        if !retention.keeps_everything() {
+            self.supervise(node, Archiver::new(node.clone(), retention));
+        }
+        self.supervise(node, Gauges::new(node.clone()));
+    }
+
+    fn supervise(&mut self, node: &NodeContext, upkeep: impl Upkeep + 'static) {
+        self.side.spawn(supervised(upkeep, node.clone()));
+    }
+
+    /// Starts the task that writes jobs' logs, and returns the queue that it writes from.
+    pub(super) fn spawn_log_writer(&mut self, node: &NodeContext, logs: JobLogs) -> Arc<LogQueue> {
+        // The writer has a deadline of its own, whatever the sink.
+        let sink = logs.sink.clone().unwrap_or_else(|| Arc::new(StoreSink(node.client.store().clone())));
+        let queue = LogQueue::new(logs, node.counters.clone());
+        let writer = LogWriter { queue: queue.clone(), sink, deadline: node.timing.store_deadline };
+        self.log_writer.spawn(writer.run());
+        self.logs = Some(queue.clone());
+        queue
+    }
+
+    /// Wakes the pump when the store or another node reports new work.
+    pub(super) fn watch_for_work(&mut self, node: &NodeContext) {
+        let woken = node.client.clone();
+        self.watch = node.store.watch(Box::new(move || woken.wake().work()));
+        let (woken, counters) = (node.client.clone(), node.counters.clone());
+        let heard = move |_: &Hint| {
+            counters.hints.add(1);
+            woken.wake().work();
+        };
+        // Without hints the node finds work by polling.
+        self.hints = node.client.coordinator().and_then(|coordinator| {
+            let listen = || coordinator.listen(node.client.origin(), Box::new(heard));
+            guard::call(node.meter(), guard::COORDINATOR, listen).ok()
+        });
+    }
+
+    /// Starts the pump. Should it panic, the heartbeat is stopped too.
+    pub(super) fn spawn_pump(
+        &mut self,
+        node: &NodeContext,
+        pump: Pump,
+        stop_heartbeat: impl FnOnce() + Send + 'static,
+    ) {
+        let meter = node.meter().clone();
+        let running = async move {
+            guard::run(&meter, Loop::Turn.guarded(), pump.run()).await.unwrap_or_else(|_| {
+                // A fault of our own. A node that beats but runs nothing would keep its jobs from being rescued. It stays
+                // registered, because threads of its handlers may still run with permits.
+                stop_heartbeat();
+                ShutdownLeftovers::HeldPermits
+            })
+        };
+        self.pump_handle = Some(self.pump.spawn(running));
+    }
+
+    /// Writes the lines of jobs' logs that wait, for as long as one transaction may take.
+    pub(super) async fn flush_logs(&mut self, deadline: Duration) {
+        let Some(logs) = self.logs.take() else { return };
+        logs.close();
+        let written = async { while self.log_writer.join_next().await.is_some() {} };
+        if tokio::time::timeout(deadline, written).await.is_err() {
+            let lines = logs.len();
+            logs.lost(lines);
+            tracing::warn!(lines, "jobs' logs could not be written before the end; the last lines are lost");
+        }
+    }
+}
