@@ -1,9 +1,9 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::{ErrorKind, FollowedBy, JobId, NodeId, Store, StoreError};
 
 use crate::client::Client;
+use crate::node::context::NodeContext;
 use crate::observe::stats::Loop;
 use crate::protect::authorizer::Action;
 use crate::upkeep::heartbeat::Standing;
@@ -67,10 +67,8 @@ impl Client {
 
 /// Goes on where whoever canceled a batch has ended too soon. Of all nodes one does, by a lease.
 pub(crate) struct Canceler {
-    store: Arc<dyn Store>,
-    client: Client,
+    node: NodeContext,
     lease: Lease,
-    scan: Duration,
 }
 
 impl Upkeep for Canceler {
@@ -78,23 +76,23 @@ impl Upkeep for Canceler {
 
     async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
         // Asked first: most often there is none, and then nothing is written.
-        let batches = self.store.canceling_batches(BATCHES).await?;
+        let batches = self.node.store.canceling_batches(BATCHES).await?;
         if !batches.is_empty() && self.lease.hold(standing.node).await? {
             let done = self.cancel_all(standing.node, &batches).await;
             // Also if this node could not: another one may fare better.
             self.lease.release(standing.node).await;
             done?;
         }
-        Ok(spread(self.scan))
+        Ok(spread(self.node.timing.scan))
     }
 }
 
 impl Canceler {
-    /// `deadline` is that of the store's calls.
-    pub(crate) fn new(store: Arc<dyn Store>, client: Client, scan: Duration, deadline: Duration) -> Self {
+    pub(crate) fn new(node: NodeContext) -> Self {
         // It is renewed before every transaction, so it has to outlast one.
-        let lease = Lease { store: store.clone(), name: lease::BATCHES, ttl: deadline + scan };
-        Self { store, client, lease, scan }
+        let ttl = node.timing.store_deadline + node.timing.scan;
+        let lease = Lease { store: node.store.clone(), name: lease::BATCHES, ttl };
+        Self { node, lease }
     }
 
     /// Cancels what is left of each; one that cannot be does not keep the others from it.
@@ -120,7 +118,7 @@ impl Canceler {
         let mut canceled = 0;
         let mut after = None;
         loop {
-            let (some, next) = self.client.cancel_some_children(&*self.store, batch, after).await?;
+            let (some, next) = self.node.client.cancel_some_children(&*self.node.store, batch, after).await?;
             canceled += some;
             after = next;
             // If another node has it by now, that one goes on.

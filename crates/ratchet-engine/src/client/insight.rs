@@ -1,17 +1,17 @@
 //! Looking at queues and at jobs that do not run; and telling of the queues, again and again, to those who watch.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::claim::Boost;
 use ratchet_core::explain::{Explanation, LocalNode, Reason, WithheldScope, explain};
 use ratchet_core::insight::{COUNTED_MAX, QueueBacklog, QueueHealth, queue_health, waiting_by_queue};
-use ratchet_core::{JobId, JobState, QueueName, Store, StoreError};
+use ratchet_core::{JobId, JobState, QueueName, StoreError};
 
 use crate::client::Client;
+use crate::node::context::NodeContext;
 use crate::node::ratchet::Ratchet;
-use crate::observe::metrics::{Meter, names};
+use crate::observe::metrics::names;
 use crate::observe::stats::Loop;
 use crate::protect::authorizer::{Action, Target};
 use crate::upkeep::heartbeat::Standing;
@@ -103,9 +103,7 @@ pub(crate) struct NodeDefaults {
 
 /// Tells how deep the queues are.
 pub(crate) struct Gauges {
-    store: Arc<dyn Store>,
-    meter: Meter,
-    every: Duration,
+    node: NodeContext,
     /// Queues that had jobs: those that are empty now are reported as such, as long as there are not too many.
     queues: BTreeSet<QueueName>,
 }
@@ -114,21 +112,21 @@ pub(crate) struct Gauges {
 const QUEUES_MAX: usize = 1_000;
 
 impl Gauges {
-    pub(crate) fn new(store: Arc<dyn Store>, meter: Meter, every: Duration) -> Self {
-        Self { store, meter, every, queues: BTreeSet::new() }
+    pub(crate) fn new(node: NodeContext) -> Self {
+        Self { node, queues: BTreeSet::new() }
     }
 
     async fn tell(&mut self) -> Result<(), StoreError> {
-        let waiting = waiting_by_queue(&*self.store).await?;
-        let dead_letters = self.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
+        let waiting = waiting_by_queue(&*self.node.store).await?;
+        let dead_letters = self.node.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
         self.queues.extend(waiting.keys().cloned());
         for queue in &self.queues {
             let QueueBacklog { depth, oldest } = waiting.get(queue).copied().unwrap_or_default();
             let labels = [("queue", queue.as_str())];
-            self.meter.gauge(names::QUEUE_DEPTH, &labels, number(depth.count));
-            self.meter.gauge(names::QUEUE_OLDEST, &labels, oldest.unwrap_or_default().as_secs_f64());
+            self.node.meter().gauge(names::QUEUE_DEPTH, &labels, number(depth.count));
+            self.node.meter().gauge(names::QUEUE_OLDEST, &labels, oldest.unwrap_or_default().as_secs_f64());
         }
-        self.meter.gauge(names::DEAD_LETTERS, &[], number(dead_letters));
+        self.node.meter().gauge(names::DEAD_LETTERS, &[], number(dead_letters));
         if self.queues.len() > QUEUES_MAX {
             self.queues.retain(|queue| waiting.contains_key(queue));
         }
@@ -146,7 +144,7 @@ impl Upkeep for Gauges {
 
     async fn look(&mut self, _standing: &Standing) -> Result<Duration, StoreError> {
         self.tell().await?;
-        Ok(spread(self.every))
+        Ok(spread(self.node.timing.gauges))
     }
 }
 
@@ -171,7 +169,7 @@ mod tests {
     async fn queues_that_come_and_go_are_forgotten_and_a_few_empty_ones_are_not() {
         let store = MemoryStore::manual().0;
         Client::new(store.clone()).enqueue(Waits).queue("full").submit().await.unwrap();
-        let mut gauges = Gauges::new(Arc::new(store), Meter::default(), Duration::ZERO);
+        let mut gauges = Gauges::new(NodeContext::for_test(store, crate::new_node_id()));
         let empty = |count: usize| (0..count).map(|n| QueueName::new(format!("empty-{n}")).unwrap());
         gauges.queues.extend(empty(QUEUES_MAX - 1));
         gauges.tell().await.unwrap();

@@ -40,6 +40,7 @@ use crate::submit::admission::Rules;
 use crate::submit::enqueue::Enqueue;
 use crate::submit::submitter::Submitter;
 use crate::submit::unit::Waking;
+use crate::upkeep::heartbeat::Standing;
 
 /// Submits jobs and steers them. A process that only submits needs nothing else: [`Client::new`].
 #[derive(Clone)]
@@ -60,8 +61,8 @@ struct Inner {
     announcer: Option<Arc<Announcer>>,
     /// Who this is in hints: made once, and an engine's first incarnation too.
     origin: NodeId,
-    /// The engine's present incarnation, if this client belongs to one.
-    node: OnceLock<watch::Receiver<NodeId>>,
+    /// The standing of the engine, if this client belongs to one.
+    standing: OnceLock<watch::Receiver<Standing>>,
     schedules: Notice,
     breakers: Notice,
     trace_capture: OnceLock<Arc<dyn TraceCapture>>,
@@ -100,7 +101,7 @@ impl Client {
         let submitter = Submitter::new(store.clone());
         let origin = new_node_id();
         let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin));
-        let (events, wake, node) = (EventBus::new(clock, meter), Arc::default(), OnceLock::new());
+        let (events, wake, standing) = (EventBus::new(clock, meter), Arc::default(), OnceLock::new());
         let (schedules, bulk, trace_capture) = (Notice::default(), Bus::new(retention::CAPACITY), OnceLock::new());
         let inner = Inner {
             store,
@@ -110,7 +111,7 @@ impl Client {
             wake,
             announcer,
             origin,
-            node,
+            standing,
             schedules,
             breakers: Notice::default(),
             trace_capture,
@@ -463,14 +464,13 @@ impl Client {
         let _ = self.inner.trace_capture.set(capture);
     }
 
-    pub(crate) fn belongs_to(&self, node: watch::Receiver<NodeId>) {
+    pub(crate) fn belongs_to(&self, standing: watch::Receiver<Standing>) {
         // A client is made for one engine; a second call cannot happen.
-        let _ = self.inner.node.set(node);
+        let _ = self.inner.standing.set(standing);
     }
 
     pub(crate) fn publish(&self, job: &JobRecord, what: JobEventKind) {
-        let node = self.inner.node.get().map(|node| *node.borrow());
-        self.inner.events.publish(job, node, what);
+        self.inner.events.publish(job, self.node(), what);
     }
 
     /// Tells what happened to many jobs at once.
@@ -480,7 +480,7 @@ impl Client {
 
     /// Tells what became of jobs because others ended; says whether one of them can run now.
     pub(crate) fn followed(&self, followed: &[Followed], node: Option<NodeId>) -> bool {
-        let node = node.or_else(|| self.inner.node.get().map(|node| *node.borrow()));
+        let node = node.or_else(|| self.node());
         let mut released = false;
         for one in followed {
             released |= one.what == FollowedBy::Released;
@@ -500,7 +500,7 @@ impl Client {
 
     /// The node that this client belongs to.
     pub(crate) fn node(&self) -> Option<NodeId> {
-        self.inner.node.get().map(|node| *node.borrow())
+        self.inner.standing.get().map(|standing| standing.borrow().node)
     }
 
     pub(crate) fn after(

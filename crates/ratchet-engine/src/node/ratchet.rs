@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ratchet_core::{NodeId, Store};
@@ -11,11 +10,12 @@ use tokio::sync::watch;
 use crate::client::Client;
 use crate::client::insight::NodeDefaults;
 use crate::node::builder::RatchetBuilder;
+use crate::node::context::NodeContext;
 use crate::node::hooks::Hooks;
 use crate::node::tasks::Tasks;
 use crate::observe::health::{Health, HealthProbe};
-use crate::observe::stats::{Counters, Stats};
-use crate::protect::resilience::{Guarded, ServiceState};
+use crate::observe::stats::Stats;
+use crate::protect::resilience::ServiceState;
 use crate::pump::ShutdownLeftovers;
 use crate::upkeep::heartbeat::Heartbeat;
 use crate::upkeep::lease;
@@ -24,22 +24,14 @@ use crate::upkeep::lease;
 ///
 /// Dropping it without a shutdown ends it like a crash: what ran is rescued by other nodes after the grace.
 pub struct Ratchet {
-    client: Client,
-    counters: Arc<Counters>,
-    resilience: Guarded,
-    known: NodeDefaults,
-    tasks: Tasks,
-    heartbeat: Heartbeat,
-    draining: Draining,
-    hooks: Hooks,
-}
-
-/// How the node is told to drain, and how long things may take then.
-pub(crate) struct Draining {
-    pub(crate) drain: watch::Sender<Option<Instant>>,
-    pub(crate) drain_timeout: Duration,
-    pub(crate) store_deadline: Duration,
-    pub(crate) store: Arc<dyn Store>,
+    pub(super) node: NodeContext,
+    pub(super) known: NodeDefaults,
+    pub(super) tasks: Tasks,
+    pub(super) heartbeat: Heartbeat,
+    /// When the node gives up on what still runs; `None` until it is to stop.
+    pub(super) drain: watch::Sender<Option<Instant>>,
+    pub(super) drain_timeout: Duration,
+    pub(super) hooks: Hooks,
 }
 
 impl Ratchet {
@@ -53,26 +45,14 @@ impl Ratchet {
         Client::new(store)
     }
 
-    pub(crate) fn new(
-        client: Client,
-        counters: Arc<Counters>,
-        (resilience, known): (Guarded, NodeDefaults),
-        tasks: Tasks,
-        heartbeat: Heartbeat,
-        draining: Draining,
-        hooks: Hooks,
-    ) -> Self {
-        Self { client, counters, resilience, known, tasks, heartbeat, draining, hooks }
-    }
-
     /// The node's present incarnation.
     pub fn node_id(&self) -> NodeId {
-        self.heartbeat.standing.borrow().node
+        self.node.standing.borrow().node
     }
 
     /// What the node has done since it started.
     pub fn stats(&self) -> Stats {
-        self.counters.read()
+        self.node.counters.read()
     }
 
     /// How the node is now; see [`probe`](Self::probe).
@@ -83,11 +63,11 @@ impl Ratchet {
     /// Tells how the node is, also while it drains: what an application's `/health/live` and `/health/ready` answer by.
     pub fn probe(&self) -> HealthProbe {
         HealthProbe {
-            counters: self.counters.clone(),
-            standing: self.heartbeat.standing.clone(),
-            drain: self.draining.drain.subscribe(),
+            counters: self.node.counters.clone(),
+            standing: self.node.standing.clone(),
+            drain: self.drain.subscribe(),
             pump: self.tasks.pump_handle(),
-            client: self.client.clone(),
+            client: self.node.client.clone(),
         }
     }
 
@@ -97,7 +77,7 @@ impl Ratchet {
 
     /// How the services that this node's jobs call stand: those that were called lately, and those whose breaker is open.
     pub fn services(&self) -> Vec<ServiceState> {
-        self.resilience.services()
+        self.known.services.resilience().services()
     }
 
     /// Runs no more jobs of this service on this node until [`reset_breaker_here`](Self::reset_breaker_here), or until it is
@@ -106,7 +86,7 @@ impl Ratchet {
     pub fn open_breaker_here(&self, service: &str) -> bool {
         let known = self.known.services.has(service);
         if known {
-            self.resilience.open(service);
+            self.known.services.resilience().open(service);
         }
         known
     }
@@ -116,8 +96,8 @@ impl Ratchet {
     pub fn reset_breaker_here(&self, service: &str) -> bool {
         let known = self.known.services.has(service);
         if known {
-            self.resilience.reset(service);
-            self.client.wake().work();
+            self.known.services.resilience().reset(service);
+            self.node.client.wake().work();
         }
         known
     }
@@ -130,16 +110,16 @@ impl Ratchet {
     pub async fn shutdown(mut self) {
         self.hooks.before_stop().await;
         tracing::info!(node = %self.node_id(), "node is draining");
-        self.draining.drain.send_replace(Some(Instant::now() + self.draining.drain_timeout));
+        self.drain.send_replace(Some(Instant::now() + self.drain_timeout));
         let left = self.tasks.drained().await;
-        self.tasks.flush_logs(self.draining.store_deadline).await;
+        self.tasks.flush_logs(self.node.timing.store_deadline).await;
         drop((self.tasks.watch.take(), self.tasks.hints.take()));
         let node = self.node_id();
         self.heartbeat.stop().await;
-        lease::release_all(&*self.draining.store, node).await;
+        lease::release_all(&*self.node.store, node).await;
         match left {
             ShutdownLeftovers::Nothing => {
-                if let Err(error) = self.draining.store.deregister(node).await {
+                if let Err(error) = self.node.store.deregister(node).await {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         "leaving the cluster failed; others will notice"
@@ -151,7 +131,7 @@ impl Ratchet {
             }
         }
         // What it has handed back others take at once.
-        self.client.flush().await;
+        self.node.client.flush().await;
         self.tasks.end_listeners().await;
         tracing::info!(%node, "node stopped");
         self.hooks.after_stop().await;
@@ -161,7 +141,7 @@ impl Ratchet {
 impl Deref for Ratchet {
     type Target = Client;
     fn deref(&self) -> &Client {
-        &self.client
+        &self.node.client
     }
 }
 

@@ -175,8 +175,6 @@ loops! {
         loop_watch Watch
     }
     woken {
-        /// Passes the heartbeat's incarnation on to the client.
-        standing Standing
         /// Writes the lines of jobs' logs.
         log_writer LogWriter
         /// Calls event listeners; one task for each of them.

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::breaker_order::{breakers, calling};
-use ratchet_core::{BreakerOrder, BreakerRecord, ServiceName, Store, StoreError};
+use ratchet_core::{BreakerOrder, BreakerRecord, ServiceName, StoreError};
 use tokio::sync::Notify;
 
 use crate::client::Client;
+use crate::node::context::NodeContext;
 use crate::observe::stats::Loop;
 use crate::protect::authorizer::{Action, Target};
 use crate::protect::resilience::Guarded;
 use crate::upkeep::heartbeat::Standing;
+use crate::upkeep::service_watch::ServiceWatch;
 use crate::upkeep::{Upkeep, spread};
 
 /// What came of an order about a circuit breaker.
@@ -87,8 +89,7 @@ impl Client {
 
 /// Heeds what people order about the services that this node's jobs call.
 pub(crate) struct BreakerOrders {
-    store: Arc<dyn Store>,
-    client: Client,
+    node: NodeContext,
     resilience: Guarded,
     services: Arc<[Arc<str>]>,
     /// The last order about each of them.
@@ -102,16 +103,11 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 
 impl BreakerOrders {
     /// Heeds what was ordered before the node started, so that not even its first claim asks for jobs that should wait.
-    pub(crate) async fn begin(
-        store: Arc<dyn Store>,
-        client: Client,
-        resilience: Guarded,
-        services: Arc<[Arc<str>]>,
-        heartbeat: Duration,
-    ) -> Result<Self, StoreError> {
-        let changed = client.breakers_notice().clone();
-        let every = (heartbeat / 2).min(LOOK_MAX);
-        let mut this = Self { store, client, resilience, services, heeded: BTreeMap::new(), changed, every };
+    pub(crate) async fn begin(node: NodeContext, services: &ServiceWatch) -> Result<Self, StoreError> {
+        let (resilience, services) = (services.resilience().clone(), services.services().clone());
+        let changed = node.client.breakers_notice().clone();
+        let every = (node.timing.heartbeat / 2).min(LOOK_MAX);
+        let mut this = Self { node, resilience, services, heeded: BTreeMap::new(), changed, every };
         let (held, reset): (Vec<_>, Vec<_>) = this.read().await?.into_iter().partition(|order| order.held_open);
         // What was reset before concerns those that ran then.
         this.heeded.extend(reset.into_iter().map(|order| (order.service.clone(), order)));
@@ -120,7 +116,7 @@ impl BreakerOrders {
     }
 
     async fn read(&self) -> Result<Vec<BreakerOrder>, StoreError> {
-        self.store.breaker_orders().await
+        self.node.store.breaker_orders().await
     }
 
     fn heed(&mut self, orders: Vec<BreakerOrder>) {
@@ -136,7 +132,7 @@ impl BreakerOrders {
             } else {
                 tracing::info!(%service, "somebody has reset a circuit breaker on every node");
                 self.resilience.let_go(service);
-                self.client.wake().work();
+                self.node.client.wake().work();
             }
             self.heeded.insert(service.clone(), order);
         }

@@ -29,6 +29,7 @@ use crate::guard;
 use crate::job::inject::StateMap;
 use crate::job_log::LogQueue;
 use crate::node::config::Config;
+use crate::node::context::NodeContext;
 use crate::observe::job_metrics::BatchedMetrics;
 use crate::observe::stats::{Counters, Loop};
 use crate::pump::attempts::{Message, RunningAttempt, permit_of};
@@ -101,21 +102,19 @@ const POLL_MAX: Duration = Duration::from_hours(1);
 const POLL_AFTER_PANIC: Duration = Duration::from_secs(2);
 
 pub(crate) struct PumpParts {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) client: Client,
+    pub(crate) node: NodeContext,
     pub(crate) runner: Runner,
     pub(crate) states: Arc<StateMap>,
     pub(crate) logs: Arc<LogQueue>,
     pub(crate) config: Config,
-    pub(crate) counters: Arc<Counters>,
     pub(crate) strategy: Box<dyn PollingStrategy>,
-    pub(crate) standing: watch::Receiver<Standing>,
     pub(crate) drain: watch::Receiver<Option<Instant>>,
 }
 
 impl Pump {
     pub(crate) fn new(parts: PumpParts) -> Self {
-        let PumpParts { store, client, runner, states, logs, config, counters, strategy, standing, drain } = parts;
+        let PumpParts { node, runner, states, logs, config, strategy, drain } = parts;
+        let NodeContext { store, client, counters, standing, .. } = node;
         let slots = SlotPools::new(&runner.registry, &config.queues);
         // Every running job sends one message, and a second if it holds something longer.
         let (sender, messages) = mpsc::channel(slots.total() * 2 + 16);
@@ -354,24 +353,22 @@ impl Drop for Pump {
 
 #[cfg(test)]
 mod tests {
-    use ratchet_core::{JobId, MemoryStore, NodeId};
-    use tokio_util::sync::CancellationToken;
-
     use super::*;
     use crate::job::registry::Registry;
     use crate::job_log::JobLogs;
     use crate::observe::metrics::Meter;
     use crate::protect::resilience::Guarded;
     use crate::pump::polling::AdaptivePolling;
+    use ratchet_core::{JobId, MemoryStore, NodeId};
 
     /// A pump without handlers that has been draining for long.
     pub(super) fn overdue(store: MemoryStore, node: NodeId) -> Pump {
-        let counters = Arc::new(Counters::new(Meter::default()));
-        let standing = Standing { node, alive_since: Instant::now(), fenced: false, right: CancellationToken::new() };
+        let config = Config::default();
+        let node = NodeContext::for_test(store, node);
+        let counters = node.counters.clone();
         let long_ago = Instant::now().checked_sub(Duration::from_mins(1)).expect("the machine is older");
         Pump::new(PumpParts {
-            store: Arc::new(store.clone()),
-            client: Client::new(store),
+            node,
             runner: Runner {
                 registry: Registry::build(Vec::new(), &StateMap::default()).unwrap(),
                 gates: Arc::new([]),
@@ -382,11 +379,9 @@ mod tests {
                 cancel_grace: Duration::ZERO,
             },
             states: Arc::default(),
-            logs: LogQueue::new(JobLogs::default(), counters.clone()),
-            config: Config::default(),
-            counters,
+            logs: LogQueue::new(JobLogs::default(), counters),
+            config,
             strategy: Box::new(AdaptivePolling::default()),
-            standing: watch::channel(standing).1,
             drain: watch::channel(Some(long_ago)).1,
         })
     }

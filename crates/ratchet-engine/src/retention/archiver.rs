@@ -1,15 +1,14 @@
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ratchet_core::store::{ArchiveRequest, Archived, PurgeLog, Removal};
-use ratchet_core::{JobId, JobState, NodeId, Retention, Store, StoreError};
+use ratchet_core::{JobId, JobState, NodeId, Retention, StoreError};
 
 use super::BulkEventKind;
 use super::archive::{LINES_TOGETHER, TOGETHER};
 use super::pacing::Pace;
 use super::scan::LogScan;
-use crate::client::Client;
-use crate::observe::stats::{Counters, Loop};
+use crate::node::context::NodeContext;
+use crate::observe::stats::Loop;
 use crate::upkeep::Upkeep;
 use crate::upkeep::heartbeat::Standing;
 use crate::upkeep::lease::{self, KeptLease, Lease};
@@ -24,9 +23,7 @@ const AGAIN_MAX: Duration = Duration::from_hours(1);
 
 /// Archives and purges in small portions, with pauses.
 pub(crate) struct Archiver {
-    store: Arc<dyn Store>,
-    client: Client,
-    counters: Arc<Counters>,
+    node: NodeContext,
     lease: KeptLease,
     retention: Retention,
     every: Duration,
@@ -86,20 +83,15 @@ impl Upkeep for Archiver {
 }
 
 impl Archiver {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        client: Client,
-        counters: Arc<Counters>,
-        retention: Retention,
-        every: Duration,
-    ) -> Self {
+    pub(crate) fn new(node: NodeContext, retention: Retention) -> Self {
+        let every = node.timing.retention_interval;
         let every = if retention.deletes_successes() { every.min(DELETE_EVERY) } else { every };
-        let lease = Lease { store: store.clone(), name: lease::RETENTION, ttl: LEASE_TTL };
+        let lease = Lease { store: node.store.clone(), name: lease::RETENTION, ttl: LEASE_TTL };
         let now = Instant::now();
         let passed = JobState::ALL.map(|state| Passed::new(now, &retention, state));
         let (lease, lines) = (KeptLease::new(lease, LEASE_EVERY.min(every)), LogScan::new(now));
         let (pace, lines_again) = (Pace::new(), now + AGAIN_MAX);
-        Self { store, client, counters, lease, retention, every, pace, passed, lines, lines_again }
+        Self { node, lease, retention, every, pace, passed, lines, lines_again }
     }
 
     fn chores(&self) -> Vec<Chore> {
@@ -147,7 +139,7 @@ impl Archiver {
                 deleted += some.deleted;
                 portions += 1;
                 // A round that has much to do takes hours, and is well if its portions are.
-                self.counters.last_success.mark(Loop::Retention, self.client.now());
+                self.node.counters.last_success.mark(Loop::Retention, self.node.client.now());
                 if !some.more {
                     break true;
                 }
@@ -173,16 +165,16 @@ impl Archiver {
             Chore::Archive(state, removal, age) => {
                 let passed = &mut self.passed[state as usize];
                 let request = ArchiveRequest { removal, state, age, after: passed.last, limit, only: None };
-                let done = self.store.archive(&request).await?;
+                let done = self.node.store.archive(&request).await?;
                 passed.last = done.last;
                 Ok(done)
             }
-            Chore::PurgeArchive(age) => self.store.purge_archive(age, limit).await.map(full),
-            Chore::PurgeSchedules(age) => self.store.purge_schedules(age, limit).await.map(full),
+            Chore::PurgeArchive(age) => self.node.store.purge_archive(age, limit).await.map(full),
+            Chore::PurgeSchedules(age) => self.node.store.purge_schedules(age, limit).await.map(full),
             Chore::PurgeLogs(age) => {
                 let limit = self.pace.begin(LINES_TOGETHER);
                 let request = PurgeLog { age, after: self.lines.reached, limit };
-                let done = self.store.purge_log(&request).await?;
+                let done = self.node.store.purge_log(&request).await?;
                 self.lines.reached = done.last;
                 Ok(Archived { moved: done.purged, more: done.more, ..Archived::default() })
             }
@@ -190,11 +182,11 @@ impl Archiver {
     }
 
     fn tell(&self, chore: Chore, count: u64, deleted: u64) {
-        self.client.tell_count(deleted, |count| BulkEventKind::JobsDeleted { count });
+        self.node.client.tell_count(deleted, |count| BulkEventKind::JobsDeleted { count });
         if count + deleted > 0 {
             tracing::debug!(?chore, count, deleted, "archived or purged");
         }
-        self.client.tell_count(count, |count| match chore {
+        self.node.client.tell_count(count, |count| match chore {
             Chore::Archive(state, ..) => BulkEventKind::JobsArchived { state, count },
             Chore::PurgeArchive(_) => BulkEventKind::ArchivePurged { count },
             Chore::PurgeSchedules(_) => BulkEventKind::SchedulesPurged { count },

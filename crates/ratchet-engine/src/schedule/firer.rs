@@ -3,13 +3,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::store::Fired;
-use ratchet_core::{JobId, NodeId, Store, StoreError};
+use ratchet_core::{JobId, NodeId, StoreError};
 use tokio::sync::Notify;
 use tracing::Instrument as _;
 
 use super::declarations::Declarations;
 use super::retire::Retirement;
-use crate::client::Client;
+use crate::node::context::NodeContext;
 use crate::observe::stats::Loop;
 use crate::upkeep::Upkeep;
 use crate::upkeep::heartbeat::Standing;
@@ -18,8 +18,7 @@ use crate::upkeep::lease::{self, Lease};
 /// Fires schedules that are due. Every node has one; whoever holds the lease does the work, and if two think that they do, each
 /// instant still fires once.
 pub(crate) struct Firer {
-    store: Arc<dyn Store>,
-    client: Client,
+    node: NodeContext,
     lease: Lease,
     changed: Arc<Notify>,
     declarations: Declarations,
@@ -48,7 +47,7 @@ impl Upkeep for Firer {
         if let Err(error) = self.retirement.look(node).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "retiring schedules failed; trying again");
         }
-        let next = self.store.next_fire().await?;
+        let next = self.node.store.next_fire().await?;
         match next {
             None => Ok(LOOK_EVERY),
             Some(wait) if !wait.is_zero() => Ok(wait.min(LOOK_EVERY)),
@@ -66,13 +65,12 @@ impl Upkeep for Firer {
 }
 
 impl Firer {
-    pub(crate) fn new(store: Arc<dyn Store>, client: Client, declarations: Declarations) -> Self {
-        let lease = Lease { store: store.clone(), name: lease::SCHEDULES, ttl: LEASE_TTL };
+    pub(crate) fn new(node: NodeContext, declarations: Declarations) -> Self {
+        let lease = Lease { store: node.store.clone(), name: lease::SCHEDULES, ttl: LEASE_TTL };
         Self {
-            changed: client.schedules_notice().clone(),
-            retirement: Retirement::new(store.clone(), client.clone(), lease.clone()),
-            store,
-            client,
+            changed: node.client.schedules_notice().clone(),
+            retirement: Retirement::new(node.store.clone(), node.client.clone(), lease.clone()),
+            node,
             lease,
             declarations,
         }
@@ -80,13 +78,13 @@ impl Firer {
 
     async fn fire(&self, node: NodeId) -> Result<(), StoreError> {
         for round in 0..ROUNDS_MAX {
-            let (now, due) = self.store.due_schedules(TOGETHER).await?;
+            let (now, due) = self.node.store.due_schedules(TOGETHER).await?;
             let firings: Vec<_> = due.iter().filter_map(|one| one.firing(now)).collect();
             if firings.is_empty() {
                 return Ok(());
             }
             let span = tracing::debug_span!("job.fire", schedules = firings.len());
-            let fired = self.store.fire_schedules(&firings).instrument(span).await?;
+            let fired = self.node.store.fire_schedules(&firings).instrument(span).await?;
             let of_id: HashMap<JobId, _> = due.iter().map(|one| (one.id, one)).collect();
             let mut jobs = 0;
             for (firing, fired) in firings.iter().zip(fired) {
@@ -94,12 +92,12 @@ impl Firer {
                     jobs += stored;
                     tracing::debug!(schedule = %firing.id, jobs = stored, skipped, "a schedule fired");
                     if let Some(schedule) = of_id.get(&firing.id) {
-                        self.client.publish_fired(schedule, stored, skipped);
+                        self.node.client.publish_fired(schedule, stored, skipped);
                     }
                 }
             }
             if jobs > 0 {
-                self.client.fired(&firings);
+                self.node.client.fired(&firings);
             }
             if due.len() < TOGETHER {
                 return Ok(());

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use ratchet_core::node::NodeRegistration;
 use ratchet_core::store::HeartbeatStore;
-use ratchet_core::{Clock, NodeId, Store, StoreError};
+use ratchet_core::{NodeId, StoreError};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::guard::{self, GuardedCode};
+use crate::node::context::NodeContext;
 use crate::node::ids::new_node_id;
-use crate::observe::stats::{Counters, Loop};
+use crate::observe::stats::Loop;
 use crate::upkeep::clock_skew::{MEASURE_EVERY, ROUND_TRIP_MAX, SkewWarning, skew_us};
 use crate::upkeep::heartbeat_interval::next_interval;
 
@@ -30,43 +31,52 @@ pub(crate) struct Standing {
     pub(crate) right: CancellationToken,
 }
 
+impl Standing {
+    /// The standing of an incarnation that registers now.
+    pub(crate) fn of(node: NodeId) -> Self {
+        Self { node, alive_since: Instant::now(), fenced: false, right: CancellationToken::new() }
+    }
+}
+
 /// The running heartbeat; dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
-    pub(crate) standing: watch::Receiver<Standing>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-pub(crate) struct HeartbeatConfig {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) registration: NodeRegistration,
-    pub(crate) heartbeat: Duration,
-    pub(crate) grace: Duration,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) counters: Arc<Counters>,
+/// What the heartbeat's thread begins with.
+struct Beating {
+    node: NodeContext,
+    registration: NodeRegistration,
+    publish: watch::Sender<Standing>,
 }
 
 impl Heartbeat {
     /// Registers the node and begins to beat; returns after the first success.
-    pub(crate) async fn start(config: HeartbeatConfig) -> Result<Self, StoreError> {
-        config.counters.last_success.begin(Loop::Heartbeat, config.clock.now());
-        config.counters.last_success.waits(Loop::Heartbeat, config.heartbeat);
+    pub(crate) async fn start(
+        node: NodeContext,
+        publish: watch::Sender<Standing>,
+        registration: NodeRegistration,
+    ) -> Result<Self, StoreError> {
+        node.counters.last_success.begin(Loop::Heartbeat, node.clock.now());
+        node.counters.last_success.waits(Loop::Heartbeat, node.timing.heartbeat);
+        let beating = Beating { node, registration, publish };
         let stop = Arc::new(AtomicBool::new(false));
         let (ready, first) = oneshot::channel();
         let stopped = stop.clone();
         let thread = std::thread::Builder::new()
             .name("ratchet-heartbeat".to_owned())
-            .spawn(move || beat_until_stopped(&config, ready, &stopped))
+            .spawn(move || beat_until_stopped(beating, ready, &stopped))
             .map_err(|error| {
                 let problem = "the operating system refused a thread for the heartbeat";
                 StoreError::new(ratchet_core::ErrorKind::Unavailable, "starting the node", problem).with_source(error)
             })?;
-        let standing = first.await.unwrap_or_else(|_| {
+        first.await.unwrap_or_else(|_| {
             let problem = "the heartbeat thread ended before its first beat";
             Err(StoreError::new(ratchet_core::ErrorKind::Unavailable, "starting the node", problem))
         })?;
-        Ok(Self { standing, stop, thread: Some(thread) })
+        Ok(Self { stop, thread: Some(thread) })
     }
 
     /// Ends the heartbeat from elsewhere, without waiting.
@@ -99,9 +109,10 @@ impl Drop for Heartbeat {
     }
 }
 
-type Ready = oneshot::Sender<Result<watch::Receiver<Standing>, StoreError>>;
+type Ready = oneshot::Sender<Result<(), StoreError>>;
 
-fn beat_until_stopped(config: &HeartbeatConfig, ready: Ready, stop: &AtomicBool) {
+fn beat_until_stopped(beating: Beating, ready: Ready, stop: &AtomicBool) {
+    let Beating { node, registration, publish } = beating;
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -113,8 +124,8 @@ fn beat_until_stopped(config: &HeartbeatConfig, ready: Ready, stop: &AtomicBool)
         }
     };
     let opened = runtime.block_on(async {
-        let mut heartbeat = config.store.open_heartbeat().await?;
-        heartbeat.register(&config.registration).await?;
+        let mut heartbeat = node.store.open_heartbeat().await?;
+        heartbeat.register(&registration).await?;
         Ok(heartbeat)
     });
     let heartbeat = match opened {
@@ -124,25 +135,24 @@ fn beat_until_stopped(config: &HeartbeatConfig, ready: Ready, stop: &AtomicBool)
             return;
         }
     };
-    let now = Instant::now();
-    let right = CancellationToken::new();
-    let standing = Standing { node: config.registration.id, alive_since: now, fenced: false, right };
-    let (publish, receiver) = watch::channel(standing.clone());
-    if ready.send(Ok(receiver)).is_err() {
+    let standing = Standing::of(registration.id);
+    publish.send_replace(standing.clone());
+    if ready.send(Ok(())).is_err() {
         return;
     }
     let mut beater = Beater {
-        config,
+        heard: standing.alive_since,
+        interval: node.timing.heartbeat,
+        measure: standing.alive_since,
+        node: &node,
+        registration: &registration,
         heartbeat: Some(heartbeat),
         standing,
         publish,
-        heard: now,
-        interval: config.heartbeat,
-        measure: now,
         warning: SkewWarning::default(),
     };
     // What the beats do around the calls of the store may panic too, such as a clock of the user's.
-    let meter = &config.counters.meter;
+    let meter = node.meter();
     let _ = runtime.block_on(guard::run(meter, GUARDED, beater.measure_skew()));
     while !stop.load(Ordering::Acquire) {
         std::thread::park_timeout(beater.pause());
@@ -157,7 +167,8 @@ fn beat_until_stopped(config: &HeartbeatConfig, ready: Ready, stop: &AtomicBool)
 const GUARDED: GuardedCode = Loop::Heartbeat.guarded();
 
 struct Beater<'a> {
-    config: &'a HeartbeatConfig,
+    node: &'a NodeContext,
+    registration: &'a NodeRegistration,
     heartbeat: Option<Box<dyn HeartbeatStore>>,
     standing: Standing,
     publish: watch::Sender<Standing>,
@@ -174,32 +185,32 @@ impl Beater<'_> {
     /// Until the next beat: quicker once one is missing, and never past the moment at which the node must fence itself.
     fn pause(&self) -> Duration {
         let late = self.heard.elapsed() >= self.interval * 2;
-        let pause = if late { self.config.heartbeat / 5 } else { self.interval };
+        let pause = if late { self.node.timing.heartbeat / 5 } else { self.interval };
         self.before_fencing(pause)
     }
 
     /// `wait`, or less if the node would have to fence itself before.
     fn before_fencing(&self, wait: Duration) -> Duration {
-        let left = (self.config.grace * 2 / 3).saturating_sub(self.heard.elapsed());
-        let wait = wait.min(self.config.grace / 4);
+        let left = (self.node.timing.grace * 2 / 3).saturating_sub(self.heard.elapsed());
+        let wait = wait.min(self.node.timing.grace / 4);
         if left.is_zero() { wait } else { wait.min(left) }
     }
 
     async fn beat(&mut self) {
         let begun = Instant::now();
-        let deadline = self.before_fencing(self.config.heartbeat.max(Duration::from_millis(250)));
-        let meter = &self.config.counters.meter;
+        let deadline = self.before_fencing(self.node.timing.heartbeat.max(Duration::from_millis(250)));
+        let meter = &self.node.counters.meter;
         match tokio::time::timeout(deadline, guard::run(meter, GUARDED, self.try_beat())).await {
             Ok(Ok(Ok(true))) => {
-                if begun.duration_since(self.heard) >= self.config.grace {
+                if begun.duration_since(self.heard) >= self.node.timing.grace {
                     // Others could have noticed the gap, so the wait before rescuing them begins anew.
                     self.standing.alive_since = begun;
                 }
                 self.heard = begun;
-                self.config.counters.last_success.mark(Loop::Heartbeat, self.config.clock.now());
-                let (normal, most) = (self.config.heartbeat, self.config.grace / 4);
+                self.node.counters.last_success.mark(Loop::Heartbeat, self.node.clock.now());
+                let (normal, most) = (self.node.timing.heartbeat, self.node.timing.grace / 4);
                 self.interval = next_interval(self.interval, begun.elapsed(), normal, most);
-                self.config.counters.last_success.waits(Loop::Heartbeat, self.interval);
+                self.node.counters.last_success.waits(Loop::Heartbeat, self.interval);
                 if std::mem::take(&mut self.standing.fenced) {
                     self.standing.right = CancellationToken::new();
                 }
@@ -217,7 +228,7 @@ impl Beater<'_> {
             Ok(Err(_)) | Err(_) => self.missed(None),
         }
         // Sampled after the attempt: a process that was stopped for long learns of it here.
-        if self.heard.elapsed() >= self.config.grace * 2 / 3 && !self.standing.fenced {
+        if self.heard.elapsed() >= self.node.timing.grace * 2 / 3 && !self.standing.fenced {
             tracing::error!(node = %self.standing.node, "no heartbeat for two thirds of the grace: running work is canceled");
             self.standing.fenced = true;
             self.standing.right.cancel();
@@ -237,7 +248,7 @@ impl Beater<'_> {
         let limit = self.before_fencing(ROUND_TRIP_MAX);
         let Some(heartbeat) = self.heartbeat.as_mut().filter(|_| self.measure <= Instant::now()) else { return };
         self.measure = Instant::now() + MEASURE_EVERY;
-        let HeartbeatConfig { clock, counters, .. } = self.config;
+        let NodeContext { clock, counters, .. } = self.node;
         let (begun, before) = (Instant::now(), clock.now());
         let asked = guard::run(&counters.meter, GUARDED, heartbeat.database_time());
         let answer = tokio::time::timeout(limit, asked).await;
@@ -256,7 +267,7 @@ impl Beater<'_> {
             }
         };
         let Some(skew) = skew_us(before, database, after, took) else { return };
-        self.config.counters.vitals.set_clock_skew_us(skew);
+        self.node.counters.vitals.set_clock_skew_us(skew);
         if self.warning.is_due(skew, Instant::now()) {
             tracing::warn!(
                 clock_skew_ms = skew / 1_000,
@@ -268,9 +279,9 @@ impl Beater<'_> {
     async fn try_beat(&mut self) -> Result<bool, StoreError> {
         let heartbeat = match &mut self.heartbeat {
             Some(heartbeat) => heartbeat,
-            empty => empty.insert(self.config.store.open_heartbeat().await?),
+            empty => empty.insert(self.node.store.open_heartbeat().await?),
         };
-        heartbeat.beat(self.standing.node, self.config.counters.vitals.read()).await
+        heartbeat.beat(self.standing.node, self.node.counters.vitals.read()).await
     }
 
     fn missed(&mut self, error: Option<&StoreError>) {
@@ -287,15 +298,14 @@ impl Beater<'_> {
     /// Declared dead: what this incarnation ran belongs to others. Goes on as a new one.
     async fn reincarnate(&mut self) {
         let node = new_node_id();
-        let registration = NodeRegistration { id: node, ..self.config.registration.clone() };
+        let registration = NodeRegistration { id: node, ..self.registration.clone() };
         let Some(heartbeat) = &mut self.heartbeat else { return };
         match heartbeat.register(&registration).await {
             Ok(()) => {
                 tracing::error!(old = %self.standing.node, new = %node, "this node was declared dead; it goes on as a new incarnation");
-                self.config.counters.reincarnations.add(1);
-                self.heard = Instant::now();
-                self.standing =
-                    Standing { node, alive_since: self.heard, fenced: false, right: CancellationToken::new() };
+                self.node.counters.reincarnations.add(1);
+                self.standing = Standing::of(node);
+                self.heard = self.standing.alive_since;
             }
             Err(error) => self.missed(Some(&error)),
         }

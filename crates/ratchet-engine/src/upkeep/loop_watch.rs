@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ratchet_core::ClusterCoordinator;
 use ratchet_core::coordinator::CoordinatorStats;
-use ratchet_core::{Clock, ClusterCoordinator};
 
 use crate::guard;
+use crate::node::context::NodeContext;
 use crate::observe::metrics::{Meter, names};
 use crate::observe::stats::{Counters, Loop};
 
@@ -17,13 +18,9 @@ const TELL_MAX: Duration = Duration::from_secs(5);
 ///
 /// A task of its own: a loop that has died could not tell of itself. Nor does the heartbeat's thread do it: the collector may be
 /// the user's, and one that blocks must not keep the node from being heard.
-pub(crate) async fn tell(
-    counters: Arc<Counters>,
-    clock: Arc<dyn Clock>,
-    coordinator: Option<Arc<dyn ClusterCoordinator>>,
-    heartbeat: Duration,
-) {
-    let every = heartbeat.min(TELL_MAX);
+pub(crate) async fn tell(node: NodeContext) {
+    let NodeContext { counters, clock, client, .. } = node;
+    let every = node.timing.heartbeat.min(TELL_MAX);
     let mut told = CoordinatorStats::default();
     let Counters { meter, last_success, .. } = &*counters;
     last_success.waits(Loop::Watch, every);
@@ -35,7 +32,7 @@ pub(crate) async fn tell(
             let ask = |coordinator: &Arc<dyn ClusterCoordinator>| {
                 guard::call(meter, guard::COORDINATOR, || coordinator.stats()).ok()
             };
-            if let Some(now) = coordinator.as_ref().and_then(ask) {
+            if let Some(now) = client.coordinator().and_then(ask) {
                 tell_hints(meter, told, now);
                 told = now;
             }

@@ -10,15 +10,14 @@ pub(crate) mod service_watch;
 pub(crate) mod loop_watch;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
-use ratchet_core::{Clock, StoreError};
-use tokio::sync::watch;
+use ratchet_core::StoreError;
 use tracing::Instrument as _;
 
 use crate::guard;
-use crate::observe::stats::{Counters, Loop};
+use crate::node::context::NodeContext;
+use crate::observe::stats::Loop;
 use crate::upkeep::heartbeat::Standing;
 
 /// Something that a node looks after again and again.
@@ -42,12 +41,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const FENCED_PAUSE: Duration = Duration::from_millis(500);
 
 /// Repeats a loop until the task is dropped, after errors and panics too.
-pub(crate) async fn supervised<U: Upkeep>(
-    mut upkeep: U,
-    standing: watch::Receiver<Standing>,
-    counters: Arc<Counters>,
-    clock: Arc<dyn Clock>,
-) {
+pub(crate) async fn supervised<U: Upkeep>(mut upkeep: U, node: NodeContext) {
+    let NodeContext { standing, counters, clock, .. } = node;
     let mut failures: u32 = 0;
     loop {
         let now = standing.borrow().clone();

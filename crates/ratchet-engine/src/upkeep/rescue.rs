@@ -1,16 +1,15 @@
 //! Giving the jobs of dead nodes a new life.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ratchet_core::record::AttemptTiming;
-use ratchet_core::{Claim, Decision, NodeId, Outcome, Settled, Settlement, Store, StoreError, Verdicts, clock, decide};
+use ratchet_core::{Claim, Decision, NodeId, Outcome, Settled, Settlement, StoreError, Verdicts, clock, decide};
 
 use tracing::Instrument as _;
 
-use crate::client::Client;
+use crate::node::context::NodeContext;
 use crate::node::ids::new_job_id;
-use crate::observe::stats::{Counters, Loop};
+use crate::observe::stats::Loop;
 use crate::upkeep::heartbeat::Standing;
 use crate::upkeep::{Upkeep, spread};
 
@@ -20,11 +19,7 @@ const TOGETHER: usize = 200;
 const ROUNDS_MAX: usize = 100;
 
 pub(crate) struct Rescuer {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) client: Client,
-    pub(crate) scan: Duration,
-    pub(crate) grace: Duration,
-    pub(crate) counters: Arc<Counters>,
+    node: NodeContext,
 }
 
 impl Upkeep for Rescuer {
@@ -32,17 +27,21 @@ impl Upkeep for Rescuer {
 
     async fn look(&mut self, standing: &Standing) -> Result<Duration, StoreError> {
         // A node may itself have been away: for a full grace it lets the others show that they live.
-        if standing.alive_since.elapsed() >= self.grace {
+        if standing.alive_since.elapsed() >= self.node.timing.grace {
             self.rescue_all(standing.node).await?;
         }
-        Ok(spread(self.scan))
+        Ok(spread(self.node.timing.scan))
     }
 }
 
 impl Rescuer {
+    pub(crate) fn new(node: NodeContext) -> Self {
+        Self { node }
+    }
+
     async fn rescue_all(&self, observer: NodeId) -> Result<(), StoreError> {
         for _ in 0..ROUNDS_MAX {
-            let orphans = self.store.orphans(observer, self.grace, TOGETHER).await?;
+            let orphans = self.node.store.orphans(observer, self.node.timing.grace, TOGETHER).await?;
             for node in &orphans.declared_dead {
                 tracing::warn!(dead = %node, "a node has not been heard of for the grace and is declared dead");
             }
@@ -60,22 +59,22 @@ impl Rescuer {
             return Ok(());
         }
         let span = tracing::debug_span!("job.rescue", jobs = settlements.len());
-        let turn = self.store.settle_and_claim(&settlements, None).instrument(span).await?;
+        let turn = self.node.store.settle_and_claim(&settlements, None).instrument(span).await?;
         for ((orphan, settlement), settled) in orphans.iter().zip(&settlements).zip(turn.settled) {
             // A conflict means that its owner, or another rescuer, was first.
             if settled == Settled::Applied {
-                self.counters.rescued.add(1);
+                self.node.counters.rescued.add(1);
                 tracing::warn!(
                     job.id = %orphan.job.id, job.kind = %orphan.job.spec.kind, dead = %orphan.fence.node,
                     event = %settlement.change.event(), "rescued the job of a dead node"
                 );
-                let bus = self.client.bus();
+                let bus = self.node.client.bus();
                 bus.publish_settled(&mut bus.meter(), &orphan.job, settlement, None);
             }
         }
-        self.client.followed(&turn.followed, None);
-        self.client.wake_for(&turn.followed);
-        self.client.wake().work();
+        self.node.client.followed(&turn.followed, None);
+        self.node.client.wake_for(&turn.followed);
+        self.node.client.wake().work();
         Ok(())
     }
 }

@@ -1,12 +1,11 @@
 //! Ending the wait for signals that do not come in time.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ratchet_core::settlement::DeadLetterReason;
-use ratchet_core::{SignalKey, Store, StoreError};
+use ratchet_core::{SignalKey, StoreError};
 
-use crate::client::Client;
+use crate::node::context::NodeContext;
 use crate::observe::events::JobEventKind;
 use crate::observe::stats::Loop;
 use crate::upkeep::heartbeat::Standing;
@@ -28,10 +27,8 @@ const SWEEP_EVERY: Duration = Duration::from_mins(1);
 const SWEEP_TOGETHER: usize = 1_000;
 
 pub(crate) struct SignalLimit {
-    store: Arc<dyn Store>,
-    client: Client,
+    node: NodeContext,
     lease: KeptLease,
-    scan: Duration,
     sweep: Instant,
     /// Where the next sweep goes on.
     swept: Option<SignalKey>,
@@ -44,21 +41,14 @@ impl Upkeep for SignalLimit {
         if self.lease.keep(standing.node).await? {
             self.end_waits(Instant::now()).await?;
         }
-        Ok(spread(self.scan.min(LOOK_EVERY)))
+        Ok(spread(self.node.timing.scan.min(LOOK_EVERY)))
     }
 }
 
 impl SignalLimit {
-    pub(crate) fn new(store: Arc<dyn Store>, client: Client, scan: Duration) -> Self {
-        let lease = Lease { store: store.clone(), name: lease::SIGNALS, ttl: LEASE_TTL };
-        Self {
-            lease: KeptLease::new(lease, LEASE_EVERY),
-            store,
-            client,
-            scan,
-            sweep: Instant::now() + SWEEP_EVERY,
-            swept: None,
-        }
+    pub(crate) fn new(node: NodeContext) -> Self {
+        let lease = Lease { store: node.store.clone(), name: lease::SIGNALS, ttl: LEASE_TTL };
+        Self { lease: KeptLease::new(lease, LEASE_EVERY), node, sweep: Instant::now() + SWEEP_EVERY, swept: None }
     }
 
     async fn end_waits(&mut self, now: Instant) -> Result<(), StoreError> {
@@ -68,7 +58,7 @@ impl SignalLimit {
             }
         }
         if now >= self.sweep {
-            self.swept = self.store.sweep_signals(self.swept.as_ref(), SWEEP_TOGETHER).await?.next;
+            self.swept = self.node.store.sweep_signals(self.swept.as_ref(), SWEEP_TOGETHER).await?.next;
             // Further keys follow at the next look, until all were seen.
             if self.swept.is_none() {
                 self.sweep = now + SWEEP_EVERY;
@@ -79,21 +69,21 @@ impl SignalLimit {
 
     /// Ends some waits; says whether there may be more.
     async fn expire(&self) -> Result<bool, StoreError> {
-        let expired = self.store.expire(TOGETHER).await?;
+        let expired = self.node.store.expire(TOGETHER).await?;
         for job in &expired.jobs {
             tracing::debug!(job.id = %job.id, job.kind = %job.spec.kind, "its signal did not come in time");
-            self.client.publish(job, JobEventKind::SignalTimedOut);
+            self.node.client.publish(job, JobEventKind::SignalTimedOut);
             let error = job.last_error.clone().unwrap_or_default();
             let reason = DeadLetterReason::NeverRan;
-            self.client.publish(job, JobEventKind::DeadLettered { error, attempt: job.attempts, reason });
+            self.node.client.publish(job, JobEventKind::DeadLettered { error, attempt: job.attempts, reason });
         }
-        self.client.followed(&expired.followed, None);
+        self.node.client.followed(&expired.followed, None);
         // Callbacks of the failed and branches for their failure.
         let callbacks = expired.jobs.iter().filter_map(|job| job.on_failure.as_ref()).map(|spec| spec.priority);
         let branches = expired.followed.iter().map(|job| job.priority);
         if let Some(priority) = callbacks.chain(branches).max() {
-            self.client.wake().work();
-            self.client.announce(priority);
+            self.node.client.wake().work();
+            self.node.client.announce(priority);
         }
         Ok(expired.more)
     }
