@@ -143,7 +143,7 @@ impl BatchBuilder {
     /// Deduplicates submissions. The first batch submitted with this key wins; later submissions return its handle and add
     /// no children.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        apply(&mut self.parent, |parent| Ok(parent.idempotency_key = Some(IdempotencyKey::new(key)?)));
+        apply(&mut self.parent, |parent| IdempotencyKey::new(key).map(|key| parent.idempotency_key = Some(key)));
         self
     }
 

@@ -169,6 +169,7 @@ pub enum JobEventKind {
 }
 
 /// The job or the schedule of an event.
+#[derive(Clone, Copy)]
 struct EventSubject<'a> {
     id: JobId,
     kind: &'a Kind,

@@ -64,13 +64,13 @@ impl<J: Job> Enqueue<J> {
 
     /// Makes the job due this long after it is stored.
     pub fn delay(mut self, delay: Duration) -> Self {
-        self.options.step.set(|job| Ok(job.due = Due::After(delay)));
+        self.options.step.set(Ok(delay), |job, delay| job.due = Due::After(delay));
         self
     }
 
     /// Makes the job due at this time; a time in the past means now.
     pub fn at(mut self, time: Timestamp) -> Self {
-        self.options.step.set(|job| Ok(job.due = Due::At(time)));
+        self.options.step.set(Ok(time), |job, time| job.due = Due::At(time));
         self
     }
 
@@ -84,13 +84,13 @@ impl<J: Job> Enqueue<J> {
     /// expire and are shared by all kinds: begin them with their subject, such as `charge:7`.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         let SubmitOptions { step, idempotency_key, .. } = &mut self.options;
-        step.set(|_| Ok(*idempotency_key = Some(IdempotencyKey::new(key)?)));
+        step.set(IdempotencyKey::new(key), |_, key| *idempotency_key = Some(key));
         self
     }
 
     /// Refuses other jobs with this key while this job is live.
     pub fn business_key(mut self, key: impl AsRef<str>) -> Self {
-        self.options.step.set(|job| Ok(job.business_key = Some(BusinessKey::new(key)?)));
+        self.options.step.set(BusinessKey::new(key), |job, key| job.business_key = Some(key));
         self
     }
 
@@ -101,8 +101,8 @@ impl<J: Job> Enqueue<J> {
     /// failure. `None` waits without a limit. A signal that was sent a little earlier is not lost: it is stored for the first
     /// job that waits for its key.
     pub fn await_signal(mut self, key: impl AsRef<str>, timeout: impl Into<Option<Duration>>) -> Self {
-        let wait = |key| SignalWait { key, timeout: timeout.into() };
-        self.options.step.set(|job| Ok(job.signal = Some(wait(SignalKey::new(key)?))));
+        let timeout = timeout.into();
+        self.options.step.set(SignalKey::new(key), |job, key| job.signal = Some(SignalWait { key, timeout }));
         self
     }
 

@@ -30,9 +30,9 @@ impl Step {
         Self { options }
     }
 
-    /// Applies an option; see [`apply`].
-    pub(super) fn set(&mut self, option: impl FnOnce(&mut StepParts) -> Result<(), InvalidInput>) {
-        apply(&mut self.options, option);
+    /// Sets an option to a value, unless that is refused; see [`apply`].
+    pub(super) fn set<T>(&mut self, value: Result<T, InvalidInput>, set: impl FnOnce(&mut StepParts, T)) {
+        apply(&mut self.options, |options| value.map(|value| set(options, value)));
     }
 
     /// Returns the job to store, if it is stored as one at the submit: by itself, a step of a chain or a workflow, a child of a
@@ -108,73 +108,73 @@ macro_rules! spec_options {
         impl$(<$generic: $bound>)? $type {
             /// Sets the queue, instead of the kind's own.
             pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
-                self.$($step).+.set(|job| Ok(job.spec.queue = ratchet_core::QueueName::new(queue)?));
+                self.$($step).+.set(ratchet_core::QueueName::new(queue), |job, queue| job.spec.queue = queue);
                 self
             }
 
             /// Sets the priority.
             pub fn priority(mut self, priority: ratchet_core::Priority) -> Self {
-                self.$($step).+.set(|job| Ok(job.spec.priority = priority));
+                self.$($step).+.set(Ok(priority), |job, priority| job.spec.priority = priority);
                 self
             }
 
             /// Sets the number of attempts that may follow the first.
             pub fn max_retries(mut self, max_retries: u32) -> Self {
-                self.$($step).+.set(|job| Ok(job.spec.max_retries = max_retries));
+                self.$($step).+.set(Ok(max_retries), |job, max_retries| job.spec.max_retries = max_retries);
                 self
             }
 
             /// Sets the wait between attempts.
             pub fn backoff(mut self, backoff: ratchet_core::Backoff) -> Self {
-                self.$($step).+.set(|job| Ok(job.spec.backoff = backoff));
+                self.$($step).+.set(Ok(backoff), |job, backoff| job.spec.backoff = backoff);
                 self
             }
 
             /// Sets the longest time that one attempt may take.
             pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
-                self.$($step).+.set(|job| Ok(job.spec.timeout = Some(timeout)));
+                self.$($step).+.set(Ok(timeout), |job, timeout| job.spec.timeout = Some(timeout));
                 self
             }
 
             /// Adds tags to find the job by: trimmed, in lower case, each stored once.
             pub fn tags<T: AsRef<str>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
-                self.$($step).+.set(|job| {
+                let tags = tags.into_iter().map(ratchet_core::Tag::new).collect::<Result<Vec<_>, _>>();
+                self.$($step).+.set(tags, |job, tags| {
                     for tag in tags {
-                        let tag = ratchet_core::Tag::new(tag)?;
                         if !job.spec.tags.contains(&tag) {
                             job.spec.tags.push(tag);
                         }
                     }
-                    Ok(())
                 });
                 self
             }
 
             /// Adds a parameter: free text for the handler and for people.
             pub fn param(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-                self.$($step).+.set(|job| {
-                    job.spec.params.insert(key.into(), value.into());
-                    Ok(())
+                self.$($step).+.set(Ok((key.into(), value.into())), |job, (key, value)| {
+                    job.spec.params.insert(key, value);
                 });
                 self
             }
 
             /// Sets the principal on whose behalf the job is submitted.
             pub fn principal(mut self, principal: impl AsRef<str>) -> Self {
-                self.$($step).+.set(|job| Ok(job.spec.principal = Some(ratchet_core::Principal::new(principal)?)));
+                let principal = ratchet_core::Principal::new(principal);
+                self.$($step).+.set(principal, |job, principal| job.spec.principal = Some(principal));
                 self
             }
 
             /// Sets the limited resource that every attempt needs a permit of.
             pub fn resource(mut self, resource: impl AsRef<str>) -> Self {
-                self.$($step).+.set(|job| Ok(job.spec.resource = Some(ratchet_core::ResourceName::new(resource)?)));
+                let resource = ratchet_core::ResourceName::new(resource);
+                self.$($step).+.set(resource, |job, resource| job.spec.resource = Some(resource));
                 self
             }
 
             /// Sets the trace that the job belongs to, instead of the one that is current at the submit. Jobs that follow from
             /// it continue that trace.
             pub fn trace_context(mut self, context: ratchet_core::TraceContext) -> Self {
-                self.$($step).+.set(|job| Ok(job.spec.trace = Some(context)));
+                self.$($step).+.set(Ok(context), |job, context| job.spec.trace = Some(context));
                 self
             }
         }
@@ -193,7 +193,7 @@ spec_options!(<> StepOptions, step);
 impl StepOptions {
     /// Makes the step due this long after the step before has ended.
     pub fn delay(mut self, delay: Duration) -> Self {
-        self.step.set(|step| Ok(step.due = Due::After(delay)));
+        self.step.set(Ok(delay), |step, delay| step.due = Due::After(delay));
         self
     }
 
@@ -201,13 +201,14 @@ impl StepOptions {
     /// [`Enqueue::await_signal`](crate::Enqueue::await_signal). A signal that arrives earlier counts; the time limit begins when
     /// the step waits for nothing else.
     pub fn await_signal(mut self, key: impl AsRef<str>, timeout: impl Into<Option<Duration>>) -> Self {
-        self.step.set(|step| Ok(step.signal = Some(SignalWait { key: SignalKey::new(key)?, timeout: timeout.into() })));
+        let timeout = timeout.into();
+        self.step.set(SignalKey::new(key), |step, key| step.signal = Some(SignalWait { key, timeout }));
         self
     }
 
     /// Refuses other jobs with this key while the step is live, also while it waits.
     pub fn business_key(mut self, key: impl AsRef<str>) -> Self {
-        self.step.set(|step| Ok(step.business_key = Some(BusinessKey::new(key)?)));
+        self.step.set(BusinessKey::new(key), |step, key| step.business_key = Some(key));
         self
     }
 }

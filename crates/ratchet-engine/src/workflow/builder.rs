@@ -107,7 +107,7 @@ impl WorkflowBuilder {
 
     /// Deduplicates submissions. The first workflow submitted with this key wins; later submissions return its handle.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
-        apply(&mut self.idempotency_key, |set| Ok(*set = Some(IdempotencyKey::new(key)?)));
+        apply(&mut self.idempotency_key, |set| IdempotencyKey::new(key).map(|key| *set = Some(key)));
         self
     }
 
