@@ -21,9 +21,11 @@ impl Udp {
         // What the hub has to say goes out; a datagram that is lost costs latency and nothing else.
         let (out, speaking) = (socket.try_clone()?, hub.clone());
         tokio::spawn(async move {
-            while let Some(text) = speaking.next_outgoing().await {
-                if out.send_to(text.as_bytes(), peer).is_err() {
-                    speaking.transport_failed();
+            while let Some(texts) = speaking.next_outgoing().await {
+                for text in texts {
+                    if out.send_to(text.as_bytes(), peer).is_err() {
+                        speaking.transport_failed();
+                    }
                 }
             }
         });

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ratchet_coordinator::Hub;
 use ratchet_core::NodeId;
-use ratchet_core::coordinator::{ClusterCoordinator, CoordinatorStats, Hint, Hub, ListenGuard, Listener};
+use ratchet_core::coordinator::{ClusterCoordinator, CoordinatorStats, Hint, ListenGuard, Listener};
 use redis::Client;
 use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use ratchet_core::coordinator::{Failures, Hub};
+use ratchet_coordinator::{Failures, Hub};
 use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::{AsyncConnectionConfig, Client, RedisError};
 use tokio::sync::{Notify, oneshot, watch};
@@ -130,8 +130,8 @@ impl Link {
         let mut connection = None;
         let mut failures = Failures::default();
         let mut closing = self.closing.clone();
-        while let Some(text) = self.hub.next_outgoing().await {
-            while let Err(trouble) = self.publish(&mut connection, &text).await {
+        while let Some(texts) = self.hub.next_outgoing().await {
+            while let Err(trouble) = self.publish(&mut connection, &texts).await {
                 connection = None;
                 self.hub.transport_failed();
                 if failures.one_more() {
@@ -152,7 +152,7 @@ impl Link {
         }
     }
 
-    async fn publish(&self, connection: &mut Option<MultiplexedConnection>, text: &str) -> Result<(), Trouble> {
+    async fn publish(&self, connection: &mut Option<MultiplexedConnection>, texts: &[String]) -> Result<(), Trouble> {
         let connection = match connection {
             Some(connection) => connection,
             empty => {
@@ -162,7 +162,10 @@ impl Link {
                 empty.insert(self.client.get_multiplexed_async_connection_with_config(&config).await?)
             }
         };
-        redis::cmd("PUBLISH").arg(&self.channel).arg(text).query_async::<()>(connection).await?;
-        Ok(())
+        let mut batch = redis::pipe();
+        for text in texts {
+            batch.cmd("PUBLISH").arg(&self.channel).arg(text).ignore();
+        }
+        Ok(batch.query_async::<()>(connection).await?)
     }
 }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ratchet_core::coordinator::{ClusterCoordinator, CoordinatorStats, Failures, Hint, Hub, ListenGuard, Listener};
+use ratchet_coordinator::{Failures, Hub};
+use ratchet_core::coordinator::{ClusterCoordinator, CoordinatorStats, Hint, ListenGuard, Listener};
 use ratchet_core::{NodeId, StoreError};
 use ratchet_store_pool::ConnectionPool;
 use ratchet_store_sql::{Conn, Intent, work};
@@ -17,8 +18,6 @@ use uuid::Uuid;
 
 use crate::driver::PostgresDriver;
 
-/// PostgreSQL carries no longer text.
-const PAYLOAD_BYTES_MAX: usize = 7_999;
 /// How long nothing may come before the connection is asked whether it still is one.
 const QUIET_MAX: Duration = Duration::from_secs(15);
 const ANSWER_MAX: Duration = Duration::from_secs(2);
@@ -80,11 +79,11 @@ impl PostgresCoordinator {
             let (hub, channel) = (self.hub.clone(), self.channel.clone());
             tasks.speaking = Some(self.pool.thread().spawn(async move {
                 let mut failures = Failures::default();
-                while let Some(text) = hub.next_outgoing().await {
+                while let Some(texts) = hub.next_outgoing().await {
                     let Some(pool) = pool.upgrade() else { return };
-                    match announce(&pool, &channel, text).await {
+                    match announce(&pool, &channel, &texts).await {
                         Ok(()) => failures.forget(),
-                        // The hint is lost: by the time that the server is back, others have polled.
+                        // The batch is lost: by the time that the server is back, others have polled.
                         Err(error) => {
                             drop(pool);
                             hub.transport_failed();
@@ -103,17 +102,12 @@ impl PostgresCoordinator {
     }
 }
 
-async fn announce(pool: &ConnectionPool<PostgresDriver>, channel: &str, text: String) -> Result<(), StoreError> {
-    if text.len() > PAYLOAD_BYTES_MAX {
-        return Ok(());
-    }
-    // A commit that notifies waits for the disk like any other, though there is nothing to keep. One text is one round
-    // trip; in hexadecimal digits nothing in it can be mistaken for SQL.
-    let script = format!(
-        "BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify({}, {}); COMMIT",
-        literal(channel),
-        literal(&text)
-    );
+async fn announce(pool: &ConnectionPool<PostgresDriver>, channel: &str, texts: &[String]) -> Result<(), StoreError> {
+    // A commit that notifies waits for the disk like any other, though there is nothing to keep. One batch is one round
+    // trip; in hexadecimal digits nothing in a text can be mistaken for SQL.
+    let channel = literal(channel);
+    let calls: Vec<_> = texts.iter().map(|text| format!("pg_notify({channel}, {})", literal(text))).collect();
+    let script = format!("BEGIN; SET LOCAL synchronous_commit = off; SELECT {}; COMMIT", calls.join(", "));
     let script: Arc<str> = script.into();
     let notify = work!([script], |conn| notify(conn, script));
     pool.transact(Intent::Statement, notify).await

@@ -90,6 +90,7 @@
 //! | `redis` | word of new work between nodes over Redis, in `ratchet::redis` | no |
 
 mod address;
+pub mod coordinator;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(feature = "postgres")]
@@ -272,7 +273,6 @@ pub use ratchet_core::Clock;
 pub use ratchet_core::ClusterCoordinator;
 pub use ratchet_core::Hint;
 pub use ratchet_core::Ticket;
-pub use ratchet_core::coordinator;
 pub use ratchet_engine::AdaptivePolling;
 pub use ratchet_engine::AdaptiveWaits;
 pub use ratchet_engine::AlwaysAdmit;

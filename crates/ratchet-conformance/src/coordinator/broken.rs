@@ -2,13 +2,14 @@
 //!
 //! [`BrokenTransport`] stands before a good one, passes everything on, and has one [`CoordinatorFlaw`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use ratchet_core::coordinator::{CoordinatorStats, EARLY_HINTS_MAX, ENVELOPE_CHARS_MAX, ListenGuard, Listener};
+use ratchet_coordinator::{ENVELOPE_CHARS_MAX, WINDOW};
+use ratchet_core::coordinator::{CoordinatorStats, ListenGuard, Listener};
 use ratchet_core::{ClusterCoordinator, Hint, NodeId, Priority};
 use uuid::Uuid;
 
@@ -40,10 +41,6 @@ flaws! {
     FlattensPriority,
     /// Tells hints without their origin.
     LosesOrigin,
-    /// Tells hints without their target.
-    LosesTarget,
-    /// Makes an empty target of none.
-    InventsTarget,
     /// Tells its listeners what they said themselves.
     HearsItself,
     /// Keeps hints from all of its listeners if one of them sent it.
@@ -90,14 +87,20 @@ flaws! {
     PanicsAfterClose,
     /// Throws away what waits when it is closed.
     ForgetsWhenClosed,
-    /// Keeps no hints for the first listener.
+    /// Sends every hint as a message of its own.
+    CoalescesNothing,
+    /// Counts no coalesced hint.
+    CountsNothingCoalesced,
+    /// Sends the rest of a window with the priority of its first hint.
+    KeepsTheFirstPriority,
+    /// Sends only the first hint of a window.
+    LosesTheRestOfAWindow,
+    /// Stores no hints for the first listener.
     ForgetsEarlyHints,
-    /// Of too many early hints it keeps the oldest.
-    LosesTheNewest,
-    /// Keeps any number of early hints.
-    KeepsEveryEarlyHint,
-    /// Counts no early hint that it loses.
-    CountsNothingUnheard,
+    /// Passes the latest early hint to the first listener instead of the most urgent one.
+    TellsTheLastEarlyHint,
+    /// Passes all early hints to the first listener.
+    TellsEveryEarlyHint,
 }
 
 /// A good transport whose coordinators have one flaw.
@@ -139,7 +142,7 @@ impl Transport for BrokenTransport {
             CoordinatorFlaw::AcceptsAnyVersion => self.inner.inject(&text.replace(r#""v":2"#, r#""v":1"#)).await,
             CoordinatorFlaw::AcceptsAnyLength if text.len() > ENVELOPE_CHARS_MAX => {
                 let mut readable: serde_json::Value = serde_json::from_str(text).unwrap();
-                readable["target"] = "long".into();
+                readable["padding"] = "".into();
                 self.inner.inject(&readable.to_string()).await;
             }
             CoordinatorFlaw::ChokesOnGarbage => {
@@ -173,6 +176,8 @@ struct BrokenCoordinator {
     blocked: AtomicBool,
     closed: Arc<AtomicBool>,
     said: Arc<Mutex<HashSet<NodeId>>>,
+    /// When the window of an origin began, and with which priority.
+    windows: Mutex<HashMap<NodeId, (Instant, Priority)>>,
     listeners: Arc<Mutex<Vec<SharedListener>>>,
     /// What was heard before the first listener came.
     early: Arc<Mutex<Vec<Hint>>>,
@@ -190,7 +195,9 @@ impl BrokenCoordinator {
         let early = Arc::new(Mutex::new(Vec::new()));
         let own_buffer = matches!(
             flaw,
-            CoordinatorFlaw::ForgetsEarlyHints | CoordinatorFlaw::LosesTheNewest | CoordinatorFlaw::KeepsEveryEarlyHint
+            CoordinatorFlaw::ForgetsEarlyHints
+                | CoordinatorFlaw::TellsTheLastEarlyHint
+                | CoordinatorFlaw::TellsEveryEarlyHint
         );
         let early_guard = own_buffer.then(|| {
             let early = early.clone();
@@ -204,6 +211,7 @@ impl BrokenCoordinator {
             blocked: AtomicBool::new(false),
             closed: Arc::default(),
             said: Arc::default(),
+            windows: Mutex::default(),
             listeners: Arc::default(),
             early,
             early_guard: Mutex::new(early_guard),
@@ -212,6 +220,16 @@ impl BrokenCoordinator {
 
     fn is(&self, flaw: CoordinatorFlaw) -> bool {
         self.flaw == flaw
+    }
+
+    /// Returns the priority with which the window of this hint began, if it is not the first.
+    fn window_of(&self, hint: &Hint) -> Option<Priority> {
+        let mut windows = self.windows.lock().unwrap();
+        let began = windows.get(&hint.origin).filter(|(at, _)| at.elapsed() < WINDOW).map(|(_, priority)| *priority);
+        if began.is_none() {
+            windows.insert(hint.origin, (Instant::now(), hint.priority));
+        }
+        began
     }
 
     /// The listener as this coordinator treats it.
@@ -234,10 +252,6 @@ impl BrokenCoordinator {
             CoordinatorFlaw::LosesOrigin => {
                 Box::new(move |hint| listener(&Hint { origin: NodeId(Uuid::nil()), ..hint.clone() }))
             }
-            CoordinatorFlaw::LosesTarget => Box::new(move |hint| listener(&Hint { target: None, ..hint.clone() })),
-            CoordinatorFlaw::InventsTarget => Box::new(move |hint| {
-                listener(&Hint { target: Some(hint.target.clone().unwrap_or_default()), ..hint.clone() });
-            }),
             CoordinatorFlaw::DeafToNeighbours => Box::new(move |hint| {
                 if !said.lock().unwrap().contains(&hint.origin) {
                     listener(hint);
@@ -278,6 +292,14 @@ impl ClusterCoordinator for BrokenCoordinator {
             CoordinatorFlaw::FlattensPriority => {
                 return self.inner.notify(&Hint { priority: Priority::Normal, ..hint.clone() });
             }
+            CoordinatorFlaw::CoalescesNothing => {
+                return self.inner.notify(&Hint { origin: NodeId(Uuid::new_v4()), ..hint.clone() });
+            }
+            CoordinatorFlaw::KeepsTheFirstPriority => {
+                let priority = self.window_of(hint).unwrap_or(hint.priority);
+                return self.inner.notify(&Hint { priority, ..hint.clone() });
+            }
+            CoordinatorFlaw::LosesTheRestOfAWindow if self.window_of(hint).is_some() => return,
             CoordinatorFlaw::HearsItself => {
                 for listener in self.listeners.lock().unwrap().iter() {
                     listener(hint);
@@ -305,12 +327,11 @@ impl ClusterCoordinator for BrokenCoordinator {
         let listener = self.flawed(listener);
         drop(self.early_guard.lock().unwrap().take());
         let early = std::mem::take(&mut *self.early.lock().unwrap());
-        let kept = match self.flaw {
-            CoordinatorFlaw::LosesTheNewest => EARLY_HINTS_MAX,
-            CoordinatorFlaw::KeepsEveryEarlyHint => usize::MAX,
-            _ => 0,
-        };
-        early.iter().take(kept).for_each(&listener);
+        match self.flaw {
+            CoordinatorFlaw::TellsTheLastEarlyHint => early.last().into_iter().for_each(&listener),
+            CoordinatorFlaw::TellsEveryEarlyHint => early.iter().for_each(&listener),
+            _ => {}
+        }
         if !first && self.is(CoordinatorFlaw::TellsTheFirstAlone) {
             return ListenGuard::new(());
         }
@@ -356,10 +377,7 @@ impl ClusterCoordinator for BrokenCoordinator {
             CoordinatorFlaw::CountsOwnAsReceived => stats.received += stats.self_suppressed,
             CoordinatorFlaw::CountsOwnTwice => stats.self_suppressed *= 2,
             CoordinatorFlaw::HidesOutages => (stats.transport_failures, stats.reconnects) = (0, 0),
-            CoordinatorFlaw::CountsNothingUnheard => stats.unheard = 0,
-            CoordinatorFlaw::LosesTheNewest | CoordinatorFlaw::KeepsEveryEarlyHint => {
-                stats.unheard = stats.received.saturating_sub(EARLY_HINTS_MAX as u64);
-            }
+            CoordinatorFlaw::CountsNothingCoalesced => stats.coalesced = 0,
             _ => {}
         }
         stats

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ratchet_core::coordinator::{CoordinatorStats, Hub, ListenGuard, Listener};
+use ratchet_coordinator::Hub;
+use ratchet_core::coordinator::{CoordinatorStats, ListenGuard, Listener};
 use ratchet_core::{ClusterCoordinator, Hint, NodeId};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -36,7 +37,7 @@ impl Bus {
 
     async fn carry(self, hub: Hub, _ended: watch::Sender<()>) {
         let mut cut = self.cut.subscribe();
-        while let Some(text) = hub.next_outgoing().await {
+        while let Some(texts) = hub.next_outgoing().await {
             if *cut.borrow_and_update() {
                 hub.transport_failed();
                 if hub.is_closed() || cut.wait_for(|cut| !cut).await.is_err() {
@@ -44,7 +45,9 @@ impl Bus {
                 }
                 hub.reconnected();
             }
-            self.deliver(&text);
+            for text in &texts {
+                self.deliver(text);
+            }
         }
         self.hubs.lock().unwrap().retain(|other| !other.is_closed());
     }

@@ -2,7 +2,7 @@
 
 use super::CoordinatorCase;
 use super::broken::CoordinatorFlaw;
-use super::{closing, counting, delivery, early, listeners, messages, outage};
+use super::{closing, coalescing, counting, delivery, early, listeners, messages, outage};
 
 /// Hands the list to [`expand_coordinator_cases!`](crate::expand_coordinator_cases).
 #[doc(hidden)]
@@ -12,8 +12,6 @@ macro_rules! list_coordinator_cases {
         delivery::a_hint_reaches_another_node_once_and_in_time [Mute, Slow, TellsTwice],
         delivery::every_priority_arrives_as_it_was_sent [FlattensPriority],
         delivery::origin_and_priority_arrive_exactly [LosesOrigin, FlattensPriority],
-        delivery::a_target_arrives_exactly [LosesTarget],
-        delivery::no_target_stays_no_target [InventsTarget],
         delivery::a_node_does_not_hear_its_own_hints [HearsItself],
         delivery::those_who_share_a_coordinator_hear_each_other_once [DeafToNeighbours, TellsTwice],
 
@@ -29,6 +27,11 @@ macro_rules! list_coordinator_cases {
         counting::every_hint_that_comes_in_is_counted_once [CountsReceivedTwice],
         counting::own_hints_that_come_back_are_counted_as_such_once [CountsOwnAsReceived, CountsOwnTwice],
 
+        coalescing::a_burst_leaves_in_few_messages_and_each_hint_is_counted [CoalescesNothing, CountsNothingCoalesced],
+        coalescing::of_coalesced_hints_the_highest_priority_of_each_origin_arrives [
+            KeepsTheFirstPriority, LosesTheRestOfAWindow, LosesOrigin,
+        ],
+
         outage::notify_is_quick_and_harmless_while_the_transport_is_away [PanicsWhenCut, BlocksWhenCut],
         outage::hints_arrive_again_after_an_outage [NeverComesBack],
         outage::an_outage_is_counted [HidesOutages],
@@ -38,9 +41,8 @@ macro_rules! list_coordinator_cases {
         closing::a_closed_coordinator_sends_nothing [SendsAfterClose, PanicsAfterClose],
         closing::what_was_announced_before_the_close_is_sent [ForgetsWhenClosed],
 
-        early::hints_that_came_early_are_told_to_the_first_listener [ForgetsEarlyHints],
-        early::of_too_many_early_hints_the_oldest_are_lost_and_counted [
-            LosesTheNewest, KeepsEveryEarlyHint, CountsNothingUnheard,
+        early::hints_that_came_early_reach_the_first_listener_as_one [
+            ForgetsEarlyHints, TellsTheLastEarlyHint, TellsEveryEarlyHint,
         ],
     } };
 }

@@ -57,13 +57,16 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn hint(&self, priority: Priority, target: Option<&str>) -> Hint {
-        Hint { origin: self.id, priority, target: target.map(str::to_owned) }
+    /// Sends a hint of this node, and returns it.
+    pub(super) fn notifies(&self, priority: Priority) -> Hint {
+        let hint = Hint { origin: self.id, priority };
+        self.coordinator.notify(&hint);
+        hint
     }
 
-    /// Sends a hint that no other is like, and returns it.
+    /// Sends a hint that equals no other, and returns it. Its origin is a client that shares the node's coordinator.
     pub(super) fn speaks(&self) -> Hint {
-        let hint = self.hint(Priority::Normal, Some(&Uuid::new_v4().to_string()));
+        let hint = Hint { origin: new_id(), priority: Priority::Normal };
         self.coordinator.notify(&hint);
         hint
     }

@@ -17,8 +17,7 @@ pub(super) async fn a_hint_reaches_another_node_once_and_in_time(cluster: Cluste
 pub(super) async fn every_priority_arrives_as_it_was_sent(cluster: Cluster) {
     let ((a, _), (_b, ear)) = (cluster.node().await, cluster.node().await);
     for priority in Priority::ALL {
-        let hint = a.hint(priority, None);
-        a.coordinator.notify(&hint);
+        let hint = a.notifies(priority);
         ear.hears(&hint).await;
     }
     let priorities: Vec<_> = ear.heard().iter().map(|hint| hint.priority).collect();
@@ -27,38 +26,16 @@ pub(super) async fn every_priority_arrives_as_it_was_sent(cluster: Cluster) {
 
 pub(super) async fn origin_and_priority_arrive_exactly(cluster: Cluster) {
     let ((a, ear_a), (b, ear_b), (_c, ear)) = (cluster.node().await, cluster.node().await, cluster.node().await);
-    let (from_a, from_b) = (a.hint(Priority::Critical, None), b.hint(Priority::Lowest, None));
-    a.coordinator.notify(&from_a);
-    b.coordinator.notify(&from_b);
+    let (from_a, from_b) = (a.notifies(Priority::Critical), b.notifies(Priority::Lowest));
     ear.hears(&from_a).await;
     ear.hears(&from_b).await;
     ear_b.hears(&from_a).await;
     ear_a.hears(&from_b).await;
 }
 
-pub(super) async fn a_target_arrives_exactly(cluster: Cluster) {
-    let ((a, _), (_b, ear)) = (cluster.node().await, cluster.node().await);
-    for target in ["gpu", "", " Zürich \"西\" 🦀 \\ ' \n", &"x".repeat(10_000)] {
-        let hint = a.hint(Priority::Normal, Some(target));
-        a.coordinator.notify(&hint);
-        // Transports have limits of their own, but none is as low as this.
-        if target.len() < 4_000 {
-            ear.hears(&hint).await;
-        }
-    }
-}
-
-pub(super) async fn no_target_stays_no_target(cluster: Cluster) {
-    let ((a, _), (_b, ear)) = (cluster.node().await, cluster.node().await);
-    let hint = a.hint(Priority::High, None);
-    a.coordinator.notify(&hint);
-    ear.hears(&hint).await;
-    assert_eq!(ear.heard(), [hint]);
-}
-
 pub(super) async fn a_node_does_not_hear_its_own_hints(cluster: Cluster) {
     let ((a, ear_a), (b, ear_b)) = (cluster.node().await, cluster.node().await);
-    let own = a.speaks();
+    let own = a.notifies(Priority::Normal);
     ear_b.hears(&own).await;
     // By now the transport has brought it to everyone it would; what comes later comes after it.
     let other = b.speaks();
@@ -69,7 +46,7 @@ pub(super) async fn a_node_does_not_hear_its_own_hints(cluster: Cluster) {
 pub(super) async fn those_who_share_a_coordinator_hear_each_other_once(cluster: Cluster) {
     let ((a, ear), (b, ear_b)) = (cluster.node().await, cluster.node().await);
     let neighbour = a.listens_as(new_id());
-    let hint = a.speaks();
+    let hint = a.notifies(Priority::Normal);
     neighbour.hears(&hint).await;
     ear_b.hears(&hint).await;
     let last = b.speaks();

@@ -22,6 +22,7 @@ mod cluster;
 mod proxy;
 
 mod closing;
+mod coalescing;
 mod counting;
 mod delivery;
 mod early;

@@ -56,5 +56,5 @@ ratchet_conformance::coordinator_suite!(fresh);
 
 /// What two coordinators need to speak.
 pub(crate) fn hint() -> Hint {
-    Hint { origin: ratchet_engine::new_node_id(), priority: ratchet_core::Priority::Normal, target: None }
+    Hint { origin: ratchet_engine::new_node_id(), priority: ratchet_core::Priority::Normal }
 }

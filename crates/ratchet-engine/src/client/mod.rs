@@ -58,7 +58,7 @@ struct Inner {
     bulk: Bus<BulkEvent>,
     wake: Arc<Wake>,
     /// Tells other nodes, if there is a way to.
-    announcer: Option<Arc<Announcer>>,
+    announcer: Option<Announcer>,
     /// Who this is in hints: made once, and an engine's first incarnation too.
     origin: NodeId,
     /// The standing of the engine, if this client belongs to one.
@@ -100,7 +100,7 @@ impl Client {
     ) -> Self {
         let submitter = Submitter::new(store.clone());
         let origin = new_node_id();
-        let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin));
+        let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin, meter.clone()));
         let (events, wake, standing) = (EventBus::new(clock, meter), Arc::default(), OnceLock::new());
         let (schedules, bulk, trace_capture) = (Notice::default(), Bus::new(retention::CAPACITY), OnceLock::new());
         let inner = Inner {
@@ -422,7 +422,7 @@ impl Client {
 
     /// What to tell other nodes of jobs that somebody else will commit.
     pub(crate) fn hint(&self, waking: Waking) -> Option<Hint> {
-        waking.0.map(|priority| Hint { origin: self.origin(), priority, target: None })
+        waking.0.map(|priority| Hint { origin: self.origin(), priority })
     }
 
     /// Told when schedules were created or resumed here.
@@ -440,7 +440,7 @@ impl Client {
     }
 
     pub(crate) fn coordinator(&self) -> Option<&Arc<dyn ClusterCoordinator>> {
-        self.inner.announcer.as_ref().map(|announcer| announcer.coordinator())
+        self.inner.announcer.as_ref().map(Announcer::coordinator)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

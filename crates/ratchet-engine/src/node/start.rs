@@ -122,12 +122,17 @@ impl RatchetBuilder {
     /// # Errors
     /// [`StartError`] names what is missing or refused; nothing is left behind then.
     pub async fn start(self) -> Result<Ratchet, StartError> {
+        // In a box: a start holds several kilobytes, and is awaited inside futures of users.
+        Box::pin(self.start_in_steps()).await
+    }
+
+    async fn start_in_steps(self) -> Result<Ratchet, StartError> {
         let (validated, entry) = self.validate()?;
         let (id, name) = (entry.registration.id, entry.registration.name.clone());
         validated.hooks.before_start().await?;
         match validated.register(entry).await {
             Ok(registered) => {
-                let ratchet = validated.spawn(registered);
+                let ratchet = validated.launch(registered);
                 tracing::info!(node = %id, %name, "node started");
                 ratchet.hooks.after_start().await;
                 Ok(ratchet)
@@ -209,7 +214,7 @@ impl ValidatedNode {
     }
 
     /// Starts the tasks of the node.
-    fn spawn(self, registered: Registered) -> Ratchet {
+    fn launch(self, registered: Registered) -> Ratchet {
         let Self { node, config, runner, states, services, strategy, listeners, bulk_listeners, hooks } = self;
         let Registered { heartbeat, orders, declarations } = registered;
         let (drain, draining) = watch::channel::<Option<Instant>>(None);

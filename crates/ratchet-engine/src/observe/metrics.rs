@@ -73,9 +73,10 @@ pub mod names {
     pub const SUBMITS_REFUSED: &str = "ratchet.submits.refused";
     /// Jobs whose arguments could not be read. Labels: `kind`; `by`, who could not: `codec` or `handler`.
     pub const UNREADABLE: &str = "ratchet.jobs.unreadable";
-    /// Hints of new work that went out. Label: `outcome`, `sent` or `dropped`.
+    /// Hints of new work handed over to be sent, and those of them that left together with another. Label: `outcome`, `sent` or
+    /// `coalesced`.
     pub const HINTS_PUBLISHED: &str = "ratchet.hints.published";
-    /// Hints of new work that came in. Label: `outcome`: `heard`, `own`, `rejected`, `unheard` or `listener_failed`.
+    /// Hints of new work that came in. Label: `outcome`: `heard`, `own`, `rejected` or `listener_failed`.
     pub const HINTS_RECEIVED: &str = "ratchet.hints.received";
     /// What became of the way that hints go. Label: `outcome`, `failed` or `reconnected`.
     pub const HINTS_TRANSPORT: &str = "ratchet.hints.transport";

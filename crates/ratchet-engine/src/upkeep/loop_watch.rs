@@ -47,11 +47,10 @@ pub(crate) async fn tell(node: NodeContext) {
 fn tell_hints(meter: &Meter, before: CoordinatorStats, now: CoordinatorStats) {
     let table = [
         (names::HINTS_PUBLISHED, "sent", before.sent, now.sent),
-        (names::HINTS_PUBLISHED, "dropped", before.dropped, now.dropped),
+        (names::HINTS_PUBLISHED, "coalesced", before.coalesced, now.coalesced),
         (names::HINTS_RECEIVED, "heard", before.received, now.received),
         (names::HINTS_RECEIVED, "own", before.self_suppressed, now.self_suppressed),
         (names::HINTS_RECEIVED, "rejected", before.rejected, now.rejected),
-        (names::HINTS_RECEIVED, "unheard", before.unheard, now.unheard),
         (names::HINTS_RECEIVED, "listener_failed", before.listener_failures, now.listener_failures),
         (names::HINTS_TRANSPORT, "failed", before.transport_failures, now.transport_failures),
         (names::HINTS_TRANSPORT, "reconnected", before.reconnects, now.reconnects),

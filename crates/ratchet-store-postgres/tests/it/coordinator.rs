@@ -65,7 +65,7 @@ async fn what_was_said_before_a_flush_is_heard_though_the_store_is_gone() {
         let origin = NodeId(uuid::Uuid::new_v4());
         let store = PostgresStore::connect(&database.url()).await.unwrap();
         let coordinator = store.coordinator().unwrap();
-        coordinator.notify(&Hint { origin, priority: Priority::Normal, target: None });
+        coordinator.notify(&Hint { origin, priority: Priority::Normal });
         coordinator.flush().await;
         drop((coordinator, store));
         let first = tokio::time::timeout(Duration::from_secs(5), heard.recv()).await;

@@ -161,7 +161,7 @@ fn a_connection_on_which_a_hint_failed_is_not_left_in_its_transaction() {
             .await;
         let store = database.store().await;
         let coordinator = store.coordinator().unwrap();
-        coordinator.notify(&Hint { origin: NodeId(uuid::Uuid::new_v4()), priority: Priority::Normal, target: None });
+        coordinator.notify(&Hint { origin: NodeId(uuid::Uuid::new_v4()), priority: Priority::Normal });
         while coordinator.stats().transport_failures == 0 {
             tokio::task::yield_now().await;
         }

@@ -117,7 +117,7 @@ pub(crate) async fn nodes(conn: &mut dyn Conn) -> Result<Vec<NodeRecord>, StoreE
             Ok(NodeRecord::from_parts(
                 fields.node_id("node_id")?,
                 NodeName::from_store(fields.text("name")?),
-                NodeInfo::from_json(fields.text("node_info")?.as_ref()),
+                NodeInfo::from_json(fields.text("node_info")?),
                 fields.time("started_at")?,
                 fields.time("last_heartbeat")?,
                 vitals(&mut fields)?,

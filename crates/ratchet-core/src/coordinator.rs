@@ -1,11 +1,7 @@
-//! Word of new work between nodes: the trait that a transport implements, and what all transports share.
+//! Hints of new work between nodes, and the trait that their transports implement.
 //!
 //! A hint says "there is new work" and nothing else. It is best effort: one that is lost costs latency, because the
 //! others find the work at their next poll, and one too many costs a poll. Nothing that Ratchet promises rests on it.
-
-mod envelope;
-mod failures;
-mod hub;
 
 use std::fmt;
 
@@ -14,22 +10,20 @@ use async_trait::async_trait;
 use crate::id::NodeId;
 use crate::priority::Priority;
 
-pub use envelope::{ENVELOPE_CHARS_MAX, Envelope, Rejected};
-pub use failures::Failures;
-pub use hub::{EARLY_HINTS_MAX, Hub, OUTGOING_MAX};
-
 /// Carries hints between the nodes of a cluster.
 ///
-/// A transport over something that moves text needs little more than a [`Hub`], which has the listeners, the counters
-/// and the queue. The suite in `ratchet-conformance` says whether it is right.
+/// A transport over something that moves text needs little more than a `Hub` (crate `ratchet-coordinator`), which has the
+/// listeners, the counters and the pacing. The suite in `ratchet-conformance` says whether it is right.
 ///
 /// Who makes a coordinator closes it. Engines and clients that are given one only use it: several may share it.
 #[async_trait]
 pub trait ClusterCoordinator: Send + Sync + fmt::Debug {
-    /// Tells the others that there is new work.
+    /// Notifies other nodes of new work. Engines and clients call it after each commit of jobs that can start now.
     ///
-    /// It returns at once and does not fail: it hands the hint over to a bounded queue. Listeners of this coordinator
-    /// hear of it too, except those whose own id is the hint's origin.
+    /// It returns at once and does not fail: it leaves the hint to a task or thread of the coordinator. It may be
+    /// called thousands of times a second: hints of one origin within 5 ms leave the process as one, with the highest
+    /// priority.
+    /// Listeners of this coordinator are called before it returns, except those whose own id is the hint's origin.
     fn notify(&self, hint: &Hint);
 
     /// Calls `listener` for hints until the guard is dropped; hints whose origin is `own` are kept from it.
@@ -38,8 +32,9 @@ pub trait ClusterCoordinator: Send + Sync + fmt::Debug {
     /// counted and harms nobody else.
     fn listen(&self, own: NodeId, listener: Listener) -> ListenGuard;
 
-    /// Waits until hints that were handed over before have left this process, or are lost: for whoever is about to end. With a
-    /// [`Hub`] that is [`Hub::flushed`]. Whoever asks does not wait for long. Nothing is waited for by default.
+    /// Waits until the hints of earlier calls of [`notify`](Self::notify) have left this process, or are lost, for a process
+    /// that is about to end. With a `Hub`, this is `Hub::flushed`. Callers limit how long they wait. By default it returns
+    /// at once.
     async fn flush(&self) {}
 
     /// Sends what is waiting, if that is quick, and ends the transport. Nothing is sent or heard afterwards; closing
@@ -62,8 +57,6 @@ pub struct Hint {
     pub origin: NodeId,
     /// The most urgent priority among the new jobs.
     pub priority: Priority,
-    /// Which nodes it is for, if not for all.
-    pub target: Option<String>,
 }
 
 /// Keeps a listener in place; dropping it takes the listener away.
@@ -86,8 +79,10 @@ impl fmt::Debug for ListenGuard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CoordinatorStats {
-    /// Hints that were handed to the transport.
+    /// Hints that were handed over to be sent.
     pub sent: u64,
+    /// Those of them that were merged into another pending hint. The difference is the number of messages.
+    pub coalesced: u64,
     /// Hints that came from others.
     pub received: u64,
     /// Own hints that the transport brought back, and that were passed by.
@@ -100,10 +95,6 @@ pub struct CoordinatorStats {
     pub transport_failures: u64,
     /// Times that the transport came back after it was lost.
     pub reconnects: u64,
-    /// Outgoing hints that were thrown away, the oldest first, because the queue was full.
-    pub dropped: u64,
-    /// Hints that came while nobody listened and were thrown away, the oldest first, because too many waited.
-    pub unheard: u64,
 }
 
 /// Carries nothing: nodes find the work of others by polling alone.

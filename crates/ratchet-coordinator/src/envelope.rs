@@ -1,11 +1,8 @@
 //! A hint as text, as it travels between nodes that may run different versions of Ratchet.
 
+use ratchet_core::{Hint, NodeId, Priority};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-
-use super::Hint;
-use crate::id::NodeId;
-use crate::priority::Priority;
 
 /// The longest text that is read.
 pub const ENVELOPE_CHARS_MAX: usize = 16_384;
@@ -15,11 +12,11 @@ const VERSION: u64 = 1;
 /// A hint and the hub that sent it.
 ///
 /// ```
-/// use ratchet_core::coordinator::{Envelope, Rejected};
+/// use ratchet_coordinator::{Envelope, Rejected};
 ///
 /// let text = r#"{"v":1,"hub":"00000000-0000-0000-0000-000000000001",
-///     "node":"00000000-0000-0000-0000-000000000002","priority":"HIGH","target":null}"#;
-/// assert_eq!(Envelope::decode(text).unwrap().hint.target, None);
+///     "node":"00000000-0000-0000-0000-000000000002","priority":"HIGH"}"#;
+/// assert_eq!(Envelope::decode(text).unwrap().hint.priority, ratchet_core::Priority::High);
 /// assert!(matches!(Envelope::decode(r#"{"v":2}"#), Err(Rejected::Version(2))));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +48,6 @@ struct Wire {
     hub: Uuid,
     node: NodeId,
     priority: Priority,
-    #[serde(default)]
-    target: Option<String>,
 }
 
 /// Read first: what else a later version holds is not known.
@@ -64,9 +59,9 @@ struct Versioned {
 impl Envelope {
     /// The text that travels.
     pub fn encode(&self) -> String {
-        let Hint { origin, priority, target } = self.hint.clone();
-        let wire = Wire { v: VERSION, hub: self.hub, node: origin, priority, target };
-        serde_json::to_string(&wire).expect("ids, numbers and texts can always be written as JSON")
+        let Hint { origin, priority } = self.hint;
+        let wire = Wire { v: VERSION, hub: self.hub, node: origin, priority };
+        serde_json::to_string(&wire).expect("ids and numbers can always be written as JSON")
     }
 
     /// Reads a text that came in. Fields that are not known are passed by, so that a version can grow some.
@@ -79,8 +74,8 @@ impl Envelope {
         if v != VERSION {
             return Err(Rejected::Version(v));
         }
-        let Wire { hub, node, priority, target, .. } = serde_json::from_str(text).map_err(Rejected::Unreadable)?;
-        Ok(Self { hub, hint: Hint { origin: node, priority, target } })
+        let Wire { hub, node, priority, .. } = serde_json::from_str(text).map_err(Rejected::Unreadable)?;
+        Ok(Self { hub, hint: Hint { origin: node, priority } })
     }
 }
 
@@ -88,26 +83,23 @@ impl Envelope {
 mod tests {
     use super::*;
 
-    fn envelope(priority: Priority, target: Option<&str>) -> Envelope {
-        let hint = Hint { origin: NodeId(Uuid::from_u128(7)), priority, target: target.map(str::to_owned) };
-        Envelope { hub: Uuid::from_u128(1), hint }
+    fn envelope(priority: Priority) -> Envelope {
+        Envelope { hub: Uuid::from_u128(1), hint: Hint { origin: NodeId(Uuid::from_u128(7)), priority } }
     }
 
     #[test]
     fn what_is_sent_is_what_is_read() {
         for priority in Priority::ALL {
-            for target in [None, Some(""), Some("gpu"), Some("Zürich \"西\" 🦀\0")] {
-                let sent = envelope(priority, target);
-                assert_eq!(Envelope::decode(&sent.encode()).unwrap(), sent);
-            }
+            let sent = envelope(priority);
+            assert_eq!(Envelope::decode(&sent.encode()).unwrap(), sent);
         }
     }
 
     /// Old nodes read what new ones write, so the text itself is a promise.
     #[test]
     fn the_text_is_stable() {
-        let text = r#"{"v":1,"hub":"00000000-0000-0000-0000-000000000001","node":"00000000-0000-0000-0000-000000000007","priority":"CRITICAL","target":"gpu"}"#;
-        assert_eq!(envelope(Priority::Critical, Some("gpu")).encode(), text);
+        let text = r#"{"v":1,"hub":"00000000-0000-0000-0000-000000000001","node":"00000000-0000-0000-0000-000000000007","priority":"CRITICAL"}"#;
+        assert_eq!(envelope(Priority::Critical).encode(), text);
     }
 
     #[test]
@@ -121,11 +113,10 @@ mod tests {
             };
             assert_eq!(found, expected, "{}", &text[..text.len().min(200)]);
         };
-        let good = envelope(Priority::Low, None).encode();
-        let with_target = |target: &str| envelope(Priority::Low, Some(target)).encode();
-        let room = ENVELOPE_CHARS_MAX - with_target("").len();
+        let good = envelope(Priority::Low).encode();
+        let padded = |padding: &str| good.replace(r#"{"v""#, &format!(r#"{{"padding":"{padding}","v""#));
+        let room = ENVELOPE_CHARS_MAX - padded("").len();
         check(&good, "read");
-        check(&good.replace(r#","target":null"#, ""), "read");
         check(&good.replace(r#"{"v""#, r#"{"new":[1],"v""#), "read");
         check(&good.replace(r#""v":1"#, r#""v":2"#), "version");
         check(r#"{"v":2,"words":"that are not known yet"}"#, "version");
@@ -138,10 +129,10 @@ mod tests {
         check("\0", "unreadable");
         check("[]", "unreadable");
         check(&"[".repeat(ENVELOPE_CHARS_MAX), "unreadable");
-        check(&with_target(&"x".repeat(room)), "read");
-        check(&with_target(&"x".repeat(room + 1)), "too long");
+        check(&padded(&"x".repeat(room)), "read");
+        check(&padded(&"x".repeat(room + 1)), "too long");
         // Characters are counted, not bytes.
-        check(&with_target(&"é".repeat(room)), "read");
-        check(&with_target(&"é".repeat(room + 1)), "too long");
+        check(&padded(&"é".repeat(room)), "read");
+        check(&padded(&"é".repeat(room + 1)), "too long");
     }
 }
