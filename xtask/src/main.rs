@@ -2,14 +2,8 @@
 //! `cargo xtask chaos`, `cargo xtask db`.
 
 mod bench;
-mod c_compiler;
 mod chaos;
 mod db;
-mod examples;
-mod pages;
-mod servers;
-mod steps;
-mod stores;
 mod test;
 mod tidy;
 mod workspace;
@@ -33,14 +27,7 @@ struct Cli {
 enum Command {
     /// Everything that CI needs: servers, format, lints, tests, examples, README, docs, tidy
     #[command(visible_alias = "ci")]
-    Test {
-        /// Only this step, as the closing table names it; may be repeated
-        #[arg(long, value_name = "STEP")]
-        only: Vec<String>,
-        /// Do not fail when a server or a store could not be had or tested
-        #[arg(long)]
-        allow_missing: bool,
-    },
+    Test(test::Options),
     /// Check the rules of ARCHITECTURE.md that a compiler does not
     Tidy {
         /// Write generated pages anew
@@ -87,7 +74,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Test { only, allow_missing } => test::run(Workspace::find()?, only, allow_missing),
+        Command::Test(options) => test::run(Workspace::find()?, options),
         Command::Tidy { fix } => tidy::run(&Workspace::find()?, fix),
         Command::Bench { store, quick, json } => bench::run(&Workspace::find()?, store, quick, json.as_deref()),
         Command::Chaos { minutes, database, seed } => chaos::run(&Workspace::find()?, minutes, database, seed),

@@ -2,23 +2,21 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod abort;
-mod archiving;
 mod blocked;
 mod broken;
 mod checker;
 mod cluster;
 mod dead_node;
 mod death;
-mod drain;
 mod exactly_once;
 mod full_disk;
 mod kill;
 mod kill_flow;
 mod lost_reply;
 mod permits;
-mod schedules;
 mod site;
 mod stop;
+mod timed;
 mod trials;
 mod until;
 mod vanish;

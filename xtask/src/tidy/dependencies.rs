@@ -114,7 +114,12 @@ mod tests {
     fn dependencies_against_the_direction_are_found() {
         let check = |name: &str, on: &str, kind: Option<&str>, expected: &str| {
             let dependency = Dependency { name: on.to_owned(), kind: kind.map(str::to_owned) };
-            let package = Package { name: name.to_owned(), dependencies: vec![dependency], targets: Vec::new() };
+            let package = Package {
+                name: name.to_owned(),
+                manifest_path: std::path::PathBuf::new(),
+                dependencies: vec![dependency],
+                targets: Vec::new(),
+            };
             let found = check_package(&package).join("\n");
             assert!(if expected.is_empty() { found.is_empty() } else { found.contains(expected) }, "{found:?}");
         };

@@ -11,7 +11,7 @@ use regex_lite::Regex;
 
 use super::tree::TextFile;
 use super::{Finding, Project};
-use crate::pages;
+use crate::test::pages;
 use crate::workspace::Workspace;
 
 const STATE_MACHINE: &str = "docs/state-machine.md";

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use ratchet_core::{AttemptStatus, JobState};
-use ratchet_engine::{ResultError, Slots};
+use ratchet_engine::ResultError;
 
 use crate::support::{Blocking, Play, Stage, engine, event, eventually, memory, quick, started};
 
@@ -68,27 +68,6 @@ async fn a_handler_that_takes_too_long_is_dropped_and_retried() {
     assert_eq!(record.last_error.as_deref(), Some("Timeout: the attempt took longer than its timeout of 20ms"));
     assert_eq!(ratchet.attempts(handle.id()).await.unwrap()[1].status, AttemptStatus::TimedOut);
     assert_eq!((stage.runs(handle.id()), stage.dropped()), (2, 2));
-}
-
-#[tokio::test]
-async fn a_blocking_handler_that_timed_out_keeps_its_slot_until_its_thread_returns() {
-    let stage = Stage::default();
-    let one = Slots { tasks: 1, threads: 1 };
-    let ratchet = quick(&stage).store(memory()).queue("default", one).start().await.unwrap();
-    let slow = ratchet
-        .enqueue(Blocking(Play::BlockThread(400)))
-        .timeout(Duration::from_millis(20))
-        .max_retries(0)
-        .submit()
-        .await
-        .unwrap();
-    let begun = std::time::Instant::now();
-    let next = ratchet.enqueue(Blocking(Play::Return("next".into()))).submit().await.unwrap();
-    assert_eq!(slow.wait().await.unwrap().state, JobState::Failed);
-    assert!(begun.elapsed() < Duration::from_millis(350), "the timeout is told before the thread returns");
-    next.result().await.unwrap();
-    assert!(begun.elapsed() >= Duration::from_millis(380), "the next waited for the thread: {:?}", begun.elapsed());
-    assert_eq!(stage.most_together(), 1);
 }
 
 #[tokio::test]

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::support::{Blocking, Play, Stage, eventually, memory, quick, quick_timing, started};
 
 /// A node that finds out by itself that a permit is free, and not because time has passed.
-fn node(stage: &Stage, store: MemoryStore) -> RatchetBuilder {
+pub(crate) fn node(stage: &Stage, store: MemoryStore) -> RatchetBuilder {
     let limit = ResourceLimit::new("printer", 1).unwrap().retry_delay(Duration::from_mins(10));
     quick(stage).store(store).queue("default", Slots { tasks: 10, threads: 10 }).resource_limit(limit)
 }
 
-async fn in_use(client: &Client) -> u32 {
+pub(crate) async fn in_use(client: &Client) -> u32 {
     client.resources().await.unwrap()[0].in_use
 }
 
@@ -55,22 +55,6 @@ async fn a_canceled_handler_keeps_its_permit_until_it_has_ended() {
     next.result().await.unwrap();
     assert!(canceled.elapsed() >= Duration::from_millis(390), "{:?}", canceled.elapsed());
     assert_eq!((stage.most_together(), stage.dropped()), (1, 1));
-}
-
-#[tokio::test]
-async fn a_thread_that_outlives_its_timeout_keeps_its_permit() {
-    let stage = Stage::default();
-    let ratchet = node(&stage, memory()).start().await.unwrap();
-    let slow = ratchet.enqueue(Blocking(Play::BlockThread(400))).timeout(Duration::from_millis(20)).max_retries(0);
-    let begun = Instant::now();
-    let slow = slow.resource("printer").submit().await.unwrap();
-    let next = ratchet.enqueue(Blocking(Play::Return("next".into()))).resource("printer").submit().await.unwrap();
-    assert_eq!(slow.wait().await.unwrap().state, JobState::Failed);
-    assert!(begun.elapsed() < Duration::from_millis(350), "the timeout is told before the thread returns");
-    assert_eq!(in_use(&ratchet).await, 1);
-    next.result().await.unwrap();
-    assert!(begun.elapsed() >= Duration::from_millis(380), "{:?}", begun.elapsed());
-    assert_eq!(stage.most_together(), 1);
 }
 
 #[tokio::test]

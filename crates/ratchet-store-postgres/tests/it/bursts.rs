@@ -39,7 +39,7 @@ async fn turn(store: &PostgresStore, node: NodeId, claimed: &[Claim]) -> Vec<Cla
 fn a_burst_is_not_met_with_plans_for_an_empty_queue() {
     super::run(async {
         let database = TestDatabase::without_schema().await;
-        let store = PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        let store = PostgresStore::options(database.url()).migrate(true).connect().await.unwrap();
         let node = super::register(&store).await;
         let mut watcher = database.connect().await;
         sqlx::raw_sql("VACUUM ANALYZE").execute(&mut watcher).await.unwrap();

@@ -42,7 +42,10 @@ impl TestServer for PostgresServer {
     async fn prepare(conn: &mut PgConnection, text: Arc<str>) -> Result<(), String> {
         let Err(error) = conn.prepare(AssertSqlSafe(text).into_sql_str()).await else { return Ok(()) };
         // Of a value that is only compared with NULL the type comes with the value.
-        let is_undecided = error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "42P18");
+        let is_undecided = error
+            .as_database_error()
+            .and_then(ratchet_store_postgres::sqlx::error::DatabaseError::code)
+            .is_some_and(|code| code == "42P18");
         if is_undecided { Ok(()) } else { Err(error.to_string()) }
     }
 

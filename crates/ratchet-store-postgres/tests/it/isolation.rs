@@ -21,10 +21,10 @@ fn a_store_sees_what_is_committed_whatever_its_database_is_set_to() {
         let database = TestDatabase::without_schema().await;
         let set = format!("ALTER DATABASE {} SET default_transaction_isolation = 'repeatable read'", database.name());
         database.execute(set).await;
-        PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        PostgresStore::options(database.url()).migrate(true).connect().await.unwrap();
         database.execute(NOTE).await;
         for pooled in [false, true] {
-            let store = PostgresStore::options(&database.url()).pooled(pooled).connect().await.unwrap();
+            let store = PostgresStore::options(database.url()).pooled(pooled).connect().await.unwrap();
             let node = super::register(&store).await;
             store.submit(&[SubmitUnit::of(vec![super::job(1 + u128::from(pooled))])]).await.unwrap();
             let turn = store.settle_and_claim(&[], Some(&super::request(node, &["work"], 1))).await.unwrap();

@@ -11,7 +11,7 @@ use super::plan::{LikeTheStore as _, blocks};
 /// The blocks that each look reads, where so many jobs have ended and as many wait.
 async fn blocks_at(count: u64) -> Vec<(String, i64)> {
     let database = TestDatabase::without_schema().await;
-    let store = PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+    let store = PostgresStore::options(database.url()).migrate(true).connect().await.unwrap();
     let now = store.database_time().await.unwrap();
     let ms = now.as_millisecond();
     for statement in Sql::Postgres.history(count, ms).chain(Sql::Postgres.backlog(count, ms)) {

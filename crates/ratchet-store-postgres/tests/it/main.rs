@@ -8,11 +8,11 @@ mod coordinator;
 mod database;
 mod isolation;
 mod lists;
-mod marks;
 mod migrate;
 mod outages;
 mod plan;
 mod pooled;
+mod timed;
 
 use ratchet_conformance::success;
 use ratchet_testdb::suite::{job, register, request, run};

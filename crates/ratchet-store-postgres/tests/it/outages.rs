@@ -60,7 +60,7 @@ fn a_server_that_is_away_is_unavailable_and_found_again() {
 fn a_server_that_begins_to_refuse_is_unavailable_and_not_a_mistake() {
     super::run(async {
         let database = TestDatabase::without_schema().await;
-        let store = PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        let store = PostgresStore::options(database.url()).migrate(true).connect().await.unwrap();
         let admin = TestDatabase::fresh().await;
         let allow = async |allowed: bool| {
             admin.execute(format!("ALTER DATABASE {} ALLOW_CONNECTIONS {allowed}", database.name())).await;
@@ -84,7 +84,7 @@ fn a_server_that_does_not_answer_is_given_up() {
         let database = TestDatabase::fresh().await;
         let proxy = Proxy::before(&database.url()).await;
         let limit = std::time::Duration::from_millis(300);
-        let options = PostgresStore::options(&proxy.url()).transaction_timeout(limit).connect_timeout(limit);
+        let options = PostgresStore::options(proxy.url()).transaction_timeout(limit).connect_timeout(limit);
         let store = options.connect().await.unwrap();
         proxy.set(Way::Silent).await;
         let begun = std::time::Instant::now();
@@ -129,7 +129,7 @@ fn connections_that_fell_silent_cost_one_short_wait_together() {
         let database = TestDatabase::fresh().await;
         let proxy = Proxy::before(&database.url()).await;
         let limit = std::time::Duration::from_secs(5);
-        let store = PostgresStore::options(&proxy.url()).transaction_timeout(limit).connect().await.unwrap();
+        let store = PostgresStore::options(proxy.url()).transaction_timeout(limit).connect().await.unwrap();
         keep_connections(&database, &store, 4).await;
         let node = super::register(&store).await;
         proxy.set(Way::Forgotten).await;
@@ -149,7 +149,7 @@ fn connections_that_fell_silent_cost_one_short_wait_together() {
 fn a_connection_on_which_a_hint_failed_is_not_left_in_its_transaction() {
     super::run(async {
         let database = TestDatabase::without_schema().await;
-        PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        PostgresStore::options(database.url()).migrate(true).connect().await.unwrap();
         // In the place of the server's own: it fails in the midst of what the store sends.
         let name = database.url().rsplit('/').next().unwrap().to_owned();
         database
@@ -173,7 +173,7 @@ fn a_connection_on_which_a_hint_failed_is_not_left_in_its_transaction() {
 fn statements_that_were_prepared_before_a_change_of_the_schema_are_prepared_again() {
     super::run(async {
         let database = TestDatabase::without_schema().await;
-        PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
+        PostgresStore::options(database.url()).migrate(true).connect().await.unwrap();
         let store = database.store().await;
         let node = super::register(&store).await;
         for number in 1..4 {

@@ -31,7 +31,7 @@ impl SqlDatabase for TestDatabase {
         self.store.clone()
     }
 
-    fn schema(&self) -> &str {
+    fn schema(&self) -> &'static str {
         "main"
     }
 

@@ -135,6 +135,9 @@ async fn has_changed(
 #[test]
 fn a_job_that_changes_meanwhile_is_listed_once_or_left_out() {
     super::run(async {
+        use ArchiveScope::{Both, Live};
+        use Change::{Archive, Retry};
+
         let (store, dir) = super::fresh().await;
         let mut conn = SqliteConnectOptions::new().filename(dir.path().join("jobs.db")).connect().await.unwrap();
         let now = store.database_time().await.unwrap();
@@ -145,8 +148,6 @@ fn a_job_that_changes_meanwhile_is_listed_once_or_left_out() {
             let found = has_changed(&mut conn, read, archive, (before, change)).await;
             assert_eq!(found, expected, "{read:?} of {archive:?}, {change:?} before {before:?}");
         };
-        use ArchiveScope::{Both, Live};
-        use Change::{Archive, Retry};
         for (scope, of_archived) in [(Live, false), (Both, true)] {
             for before in ["reading the heads of jobs", "reading jobs"] {
                 check(Read::List, scope, before, Retry, false).await;

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::workspace::{Workspace, run as command};
+use super::output::Output;
+use crate::workspace::Workspace;
 
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// Every file in `examples/`, which must be a target of some package.
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, output: &Output) -> Result<()> {
     let mut targets = BTreeMap::new();
     for target in workspace.packages.iter().flat_map(|package| &package.targets).filter(|target| target.is("example")) {
         targets.insert(target.src_path.canonicalize()?, target.name.as_str());
@@ -27,12 +28,11 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         }
     }
     ensure!(!names.is_empty(), "there are no examples");
-    command(workspace.cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;
     for name in names {
         let begun = Instant::now();
         run_one(workspace, &workspace.target_dir.join("debug/examples").join(name))
             .with_context(|| format!("the example {name} failed"))?;
-        println!("{name:<28}{:>6.1} s", begun.elapsed().as_secs_f64());
+        output.line(&format!("{name:<28}{:>6.1} s", begun.elapsed().as_secs_f64()));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use ratchet_core::store::{JobStore as _, SubmitUnit, TurnStore as _};
 use ratchet_store_postgres::PostgresStore;
 use ratchet_store_postgres::sqlx::{self, PgConnection};
 
-use super::database::TestDatabase;
+use crate::database::TestDatabase;
 
 const JOBS: usize = 40_000;
 const TOGETHER: usize = 50;
@@ -24,12 +24,12 @@ async fn entries_read(conn: &mut PgConnection) -> usize {
 
 #[test]
 fn claims_do_not_step_over_all_that_a_held_snapshot_keeps() {
-    super::run(async {
+    crate::run(async {
         let database = TestDatabase::without_schema().await;
-        let store = PostgresStore::options(&database.url()).migrate(true).connect().await.unwrap();
-        let node = super::register(&store).await;
+        let store = PostgresStore::options(database.url()).migrate(true).connect().await.unwrap();
+        let node = crate::register(&store).await;
         for first in (1..=JOBS).step_by(1_000) {
-            let jobs = (first..first + 1_000).map(|number| super::job(number as u128)).collect();
+            let jobs = (first..first + 1_000).map(|number| crate::job(number as u128)).collect();
             store.submit(&[SubmitUnit::of(jobs)]).await.unwrap();
         }
         let (mut holder, mut watcher) = (database.connect().await, database.connect().await);
@@ -38,7 +38,7 @@ fn claims_do_not_step_over_all_that_a_held_snapshot_keeps() {
             .await
             .unwrap();
 
-        let request = super::request(node, &["work"], TOGETHER);
+        let request = crate::request(node, &["work"], TOGETHER);
         let before = entries_read(&mut watcher).await;
         let (mut taken, mut settlements) = (HashSet::new(), Vec::new());
         loop {

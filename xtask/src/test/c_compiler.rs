@@ -5,18 +5,18 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-use crate::workspace::run;
+use super::output::Output;
 
 /// Finds a C compiler, or installs one where that can be done without asking: on Debian, as root.
-pub(crate) fn ensure() -> Result<()> {
+pub(crate) fn ensure(output: &Output) -> Result<()> {
     if let Some(found) = find() {
-        println!("{found}");
+        output.line(&found);
         return Ok(());
     }
     if Path::new("/etc/debian_version").exists() && is_root() {
-        println!("no C compiler found; installing gcc");
-        run(Command::new("apt-get").arg("update"))?;
-        run(Command::new("apt-get").args(["install", "--yes", "gcc", "libc6-dev"]))?;
+        output.line("no C compiler found; installing gcc");
+        output.run(Command::new("apt-get").arg("update"))?;
+        output.run(Command::new("apt-get").args(["install", "--yes", "gcc", "libc6-dev"]))?;
         return Ok(());
     }
     bail!(

@@ -7,26 +7,33 @@ use ratchet::{JobId, JobState};
 use ratchet_chaos::database::Database;
 use ratchet_chaos::deal::Nothing;
 
-use crate::archiving::they_are_archived_while_jobs_flow;
-use crate::cluster::{Cluster, alone, on_both_servers};
+use super::archiving::they_are_archived_while_jobs_flow;
+use crate::cluster::{Cluster, on_both_servers};
 use crate::until::until;
 
-on_both_servers! { three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once_and_one_archives_them }
+on_both_servers! { three_nodes_drain_a_large_backlog_each_job_exactly_once_and_one_archives_it }
 
-const JOBS: usize = 100_000;
-const TOGETHER: usize = 10_000;
+/// The backlog. MariaDB archives a tenth as fast, and a fifth of the jobs shows the same.
+fn jobs(database: Database) -> u32 {
+    match database {
+        Database::Postgres => 100_000,
+        Database::Mysql => 20_000,
+    }
+}
 
-async fn three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once_and_one_archives_them(database: Database) {
-    let _turn = alone().await;
+const TOGETHER: u32 = 10_000;
+
+async fn three_nodes_drain_a_large_backlog_each_job_exactly_once_and_one_archives_it(database: Database) {
+    let jobs = jobs(database);
     let cluster = Cluster::on(database).await;
     let begun = Instant::now();
     let mut submitted = HashSet::new();
-    for _ in 0..JOBS / TOGETHER {
-        let jobs: Vec<_> = (0..TOGETHER).map(|_| cluster.client.enqueue(Nothing)).collect();
-        submitted.extend(cluster.client.submit_all(jobs).await.unwrap().iter().map(ratchet::JobHandle::id));
+    for _ in 0..jobs / TOGETHER {
+        let group: Vec<_> = (0..TOGETHER).map(|_| cluster.client.enqueue(Nothing)).collect();
+        submitted.extend(cluster.client.submit_all(group).await.unwrap().iter().map(ratchet::JobHandle::id));
     }
-    println!("{database:?}: submitted {JOBS} in {:.1} s", begun.elapsed().as_secs_f64());
-    assert_eq!(submitted.len(), JOBS);
+    println!("{database:?}: submitted {jobs} in {:.1} s", begun.elapsed().as_secs_f64());
+    assert_eq!(submitted.len(), jobs as usize);
 
     let begun = Instant::now();
     let tallies = [0, 1, 2].map(|node| cluster.file(&format!("tally-{node}")));
@@ -48,7 +55,7 @@ async fn three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once_and_one_arc
     let deadlocks = cluster.server.deadlocks().unwrap();
     println!(
         "{database:?}: drained in {took:.1} s, {:.0} jobs a second; {} turns, {} tried again, {deadlocks} deadlocks; shares {:?}",
-        100_000.0 / took,
+        f64::from(jobs) / took,
         sum("turns"),
         sum("tried_again"),
         stats.each_ref().map(|stats| stats["claimed"]),
@@ -59,10 +66,10 @@ async fn three_nodes_drain_a_hundred_thousand_jobs_each_exactly_once_and_one_arc
 
     assert_eq!(sum("turn_errors"), 0, "a transaction was given up");
     assert!(deadlocks <= sum("tried_again"), "a deadlock was not tried again");
-    assert_eq!((sum("claimed"), sum("settled"), sum("conflicts")), (JOBS as u64, JOBS as u64, 0));
-    assert_eq!(cluster.count(JobState::Succeeded).await, JOBS as u64, "{:?}", cluster.counts().await);
+    assert_eq!((sum("claimed"), sum("settled"), sum("conflicts")), (u64::from(jobs), u64::from(jobs), 0));
+    assert_eq!(cluster.count(JobState::Succeeded).await, u64::from(jobs), "{:?}", cluster.counts().await);
     let ran: Vec<JobId> = tallies.iter().flat_map(|tally| read_ids(tally)).collect();
-    assert_eq!(ran.len(), JOBS, "every job ran once");
+    assert_eq!(ran.len(), submitted.len(), "every job ran once");
     assert_eq!(ran.into_iter().collect::<HashSet<_>>(), submitted, "and every one of them");
     they_are_archived_while_jobs_flow(&cluster, submitted).await;
 }

@@ -8,13 +8,12 @@ use ratchet::{JobExt, JobId};
 use ratchet_chaos::database::Database;
 use ratchet_chaos::deal::{Deal, Work};
 
-use crate::cluster::{Cluster, alone, on_both_servers};
+use crate::cluster::{Cluster, on_both_servers};
 use crate::until::until;
 
 const SCHEDULES: usize = 1_000;
 
 async fn two_nodes_fire_a_thousand_schedules_once_an_instant(database: Database) {
-    let _turn = alone().await;
     let cluster = Cluster::on(database).await;
     let nodes = [cluster.node_with(&[]), cluster.node_with(&[])];
     let mut ids = BTreeSet::new();

@@ -3,18 +3,7 @@
 use anyhow::Result;
 use ratchet_testdb::{ALLOW_MISSING, Kind, Profile, Servers, from_environment, install};
 
-use crate::steps::Ended;
-
-/// The steps whose programs use servers.
-const USERS: &[&str] = &["servers", "tests", "examples"];
-
-/// A run of single steps starts servers if one of them uses servers.
-pub(crate) fn with_their_steps(mut only: Vec<String>) -> Vec<String> {
-    if only.iter().any(|step| USERS.contains(&step.as_str())) {
-        only.extend(["servers".to_owned(), "stop-servers".to_owned()]);
-    }
-    only
-}
+use super::steps::Ended;
 
 /// Starts what neither the environment names nor `cargo xtask db start` left running.
 pub(crate) fn start(servers: &mut Servers) -> Result<Ended> {
@@ -52,17 +41,4 @@ pub(crate) fn environment(servers: &Servers, allow_missing: bool) -> Vec<(&'stat
         variables.push((ALLOW_MISSING, "1".to_owned()));
     }
     variables
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn single_steps_bring_the_servers_that_they_use() {
-        let check = |only: &str, expected: &[&str]| assert_eq!(with_their_steps(vec![only.to_owned()]), expected);
-        check("tests", &["tests", "servers", "stop-servers"]);
-        check("tidy", &["tidy"]);
-        assert!(with_their_steps(Vec::new()).is_empty(), "no names mean all steps");
-    }
 }

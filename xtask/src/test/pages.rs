@@ -6,19 +6,20 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
+use super::output::Output;
 use crate::workspace::{self, Workspace};
 
 /// Builds and runs the README's first own-job snippet with exactly the dependencies that it tells the reader to add.
-pub(crate) fn run_snippet(workspace: &Workspace) -> Result<()> {
+pub(crate) fn run_snippet(workspace: &Workspace, output: &Output) -> Result<()> {
     let readme = fs::read_to_string(workspace.root.join("README.md")).context("cannot read README.md")?;
     let program = snippet(&readme).context("README.md has no ```rust block with a `fn main`")?;
     let reader = reader_of_page(workspace, &readme).context("README.md")?;
     fs::write(reader.path().join("src/main.rs"), program)?;
-    cargo(workspace, &reader, "run")
+    cargo(workspace, &reader, "run", output)
 }
 
 /// Builds and runs every example that is a crate of its own: a folder in `examples/`.
-pub(crate) fn run_example_crates(workspace: &Workspace) -> Result<()> {
+pub(crate) fn run_example_crates(workspace: &Workspace, output: &Output) -> Result<()> {
     for entry in fs::read_dir(workspace.root.join("examples")).context("cannot list examples/")? {
         let example = entry?.path();
         if !example.is_dir() {
@@ -29,13 +30,13 @@ pub(crate) fn run_example_crates(workspace: &Workspace) -> Result<()> {
         let at = manifest.find("[dependencies]").with_context(|| format!("{name} has no [dependencies]"))?;
         let reader = new_crate(workspace, &manifest[at..]).with_context(|| name.clone())?;
         fs::copy(example.join("src/main.rs"), reader.path().join("src/main.rs")).with_context(|| name.clone())?;
-        cargo(workspace, &reader, "run").context(name)?;
+        cargo(workspace, &reader, "run", output).context(name)?;
     }
     Ok(())
 }
 
 /// Checks every complete program of the guide, with the dependencies that its first page lists.
-pub(crate) fn check_guide(workspace: &Workspace) -> Result<()> {
+pub(crate) fn check_guide(workspace: &Workspace, output: &Output) -> Result<()> {
     let guide = workspace.root.join("docs/guide");
     let first_page = fs::read_to_string(guide.join("getting-started.md"))?;
     let reader = reader_of_page(workspace, &first_page).context("docs/guide/getting-started.md")?;
@@ -48,7 +49,7 @@ pub(crate) fn check_guide(workspace: &Workspace) -> Result<()> {
             fs::write(reader.path().join(format!("src/bin/{stem}-{at}.rs")), program)?;
         }
     }
-    cargo(workspace, &reader, "check")
+    cargo(workspace, &reader, "check", output)
 }
 
 /// Makes a crate with the dependencies of a page's first ```toml block.
@@ -67,10 +68,10 @@ fn new_crate(workspace: &Workspace, dependencies: &str) -> Result<TempDir> {
     Ok(folder)
 }
 
-fn cargo(workspace: &Workspace, reader: &TempDir, verb: &str) -> Result<()> {
+fn cargo(workspace: &Workspace, reader: &TempDir, verb: &str, output: &Output) -> Result<()> {
     let mut cargo = workspace::cargo(reader.path());
     cargo.args([verb, "--quiet"]).env("CARGO_TARGET_DIR", &workspace.target_dir);
-    workspace::run(&mut cargo)
+    output.run(&mut cargo)
 }
 
 /// The first block of Rust with a `main`.
