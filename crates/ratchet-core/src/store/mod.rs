@@ -38,7 +38,7 @@ pub use batches::{BatchStore, CanceledChildren};
 pub use breakers::BreakerStore;
 pub use cluster::{ClusterStore, HeartbeatStore, Orphans, Progress, Running};
 pub use control::{ControlStore, Replacement, Transitioned};
-pub use dead_letters::{DeadLetterStore, LETTER_PAGES_MAX, LETTERS_LOOKED_AT_MAX, RetriedAll};
+pub use dead_letters::{DEAD_LETTERS_EXAMINED_MAX, DeadLetterStore, LETTER_PAGES_MAX, RetriedAll};
 pub use decorator::{Access, Call, StoreDecorator};
 pub use insight::{InsightStore, LANES_MAX, WaitingLane};
 pub use job_log::{JobLogStore, PurgeLog, PurgedLog};
