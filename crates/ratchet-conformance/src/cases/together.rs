@@ -4,7 +4,7 @@
 #[doc(hidden)]
 #[macro_export]
 macro_rules! list_cases_together {
-    ([$($how:tt)*] $($before:tt)*) => { $crate::list_cases_care! { [$($how)*] $($before)*
+    ([$($how:tt)*] $($before:tt)*) => { $crate::list_cases_retention! { [$($how)*] $($before)*
         workflows::a_workflow_comes_back_as_it_was_given [LosesEdges, LosesEdgeOptions, IgnoresConditions],
         workflows::the_steps_of_a_chain_run_one_after_the_other [LosesEdges, IgnoresStart, HidesWhatFollows],
         workflows::a_settlement_and_the_claim_of_what_it_releases_are_one_turn [LosesEdges, ClaimsFirst],
