@@ -111,7 +111,7 @@ impl Pump {
             self.timers.poll = Instant::now();
         }
         // Last: the claimed jobs run meanwhile.
-        self.metrics.tell(&self.counters.meter);
+        self.metrics.record(&self.counters.meter);
     }
 
     /// Publishes the first `count` settlements and frees their slots. Returns whether to poll for jobs that they created or
