@@ -230,8 +230,8 @@ impl Client {
         Ok(self.after(changed, |_| JobEventKind::Resumed))
     }
 
-    /// Gives a FAILED job a new life: attempts 0, error cleared, due now; `false` if it has not failed. A job whose signal
-    /// did not come waits for it again.
+    /// Retries a FAILED job: attempts 0, error cleared, due now; `false` if it has not failed. A job whose signal did not come
+    /// waits for it again.
     ///
     /// # Errors
     /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if another live job holds its business key by now,

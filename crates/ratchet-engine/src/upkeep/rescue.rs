@@ -1,4 +1,4 @@
-//! Giving the jobs of dead nodes a new life.
+//! Rescuing the jobs of dead nodes.
 
 use std::time::Duration;
 
