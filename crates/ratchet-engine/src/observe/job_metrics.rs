@@ -39,8 +39,8 @@ pub(crate) trait Recorder {
         }
     }
 
-    /// Records a settlement: the times of its attempt, and a failure by how the attempt ended.
-    fn settled(&mut self, job: &JobRecord, settlement: &Settlement) {
+    /// Records a committed settlement: the times of its attempt, a failure by how the attempt ended, and its events.
+    fn settled(&mut self, job: &JobRecord, settlement: &Settlement, events: &[JobEventKind]) {
         let (kind, attempt) = (("kind", job.spec.kind.as_str()), settlement.attempt.as_ref());
         if let Some(attempt) = attempt {
             self.time(names::DURATION, &[kind, ("outcome", attempt.status.as_str())], attempt.timing.duration);
@@ -54,6 +54,9 @@ pub(crate) trait Recorder {
                 _ => "failed",
             };
             self.count(names::FAILED, &[kind, ("class", class)], 1);
+        }
+        for what in events {
+            self.event(&job.spec.kind, &job.spec.queue, what);
         }
     }
 }
