@@ -218,6 +218,7 @@ impl Client {
         if self.after(changed, |_| JobEventKind::Paused) {
             return Ok(true);
         }
+        // The store answers the same for a job that is paused already, for one that cannot be paused and for none at all.
         Ok(self.find(id).await?.is_some_and(|job| job.state == JobState::Paused))
     }
 
