@@ -8,11 +8,9 @@ use crate::observe::events::JobEventKind;
 use crate::protect::authorizer::Action;
 
 impl Client {
-    /// Ends a live job; a running handler is told within a second, and its result is discarded.
+    /// Cancels a live job. A running handler is canceled within a second, and its result is discarded.
     ///
-    /// `false` if there is no such job or it has already ended.
-    ///
-    /// A job that stands for a batch takes the children of that along.
+    /// Returns `false` if the job does not exist or has already ended. Canceling the parent job of a batch cancels its children.
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
         if !self.may(Action::Cancel, id).await? {
             return Ok(false);
@@ -26,7 +24,7 @@ impl Client {
         Ok(canceled)
     }
 
-    /// Cancels the job that stands for a batch, and leaves its children to whoever asked.
+    /// Cancels the parent job of a batch. The caller cancels the children.
     pub(crate) async fn cancel_parent(&self, id: JobId) -> Result<bool, StoreError> {
         let changed = self.inner.store.cancel(id).await?;
         Ok(self.after(changed, canceled_event))
@@ -106,7 +104,7 @@ impl Client {
     }
 }
 
-/// What to tell of a cancellation.
+/// Returns the event of a cancellation.
 pub(crate) fn canceled_event(transitioned: &Transitioned) -> JobEventKind {
     let previous = transitioned.from.state();
     let timing = transitioned.job.timing.filter(|_| previous == JobState::Running);

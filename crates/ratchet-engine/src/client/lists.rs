@@ -10,9 +10,9 @@ use crate::client::caller::no_page;
 use crate::protect::authorizer::{Action, Scope, Target};
 
 impl Client {
-    /// A page of jobs, in the order of the filter; of the archive too, if the filter says so.
+    /// Returns a page of jobs in the order of the filter, with archived ones if the filter asks for them.
     ///
-    /// A page may be shorter than asked for, even empty, and have a next one: go on while there is one.
+    /// A page may be shorter than `limit`, even empty, and have a next one: go on while there is one.
     ///
     /// # Errors
     /// [`Invalid`](ratchet_core::ErrorKind::Invalid) if `limit` is not 1 to 1,000, or `after` is of a list in another order.
@@ -28,10 +28,9 @@ impl Client {
         }
     }
 
-    /// How many jobs there are of a filter, and in which groups: failed ones by kind, waiting ones by priority, those of a tag
-    /// by state or by node.
+    /// Counts the jobs of a filter in groups: failed ones by kind, waiting ones by priority, those of a tag by state or by node.
     ///
-    /// No more than 100,000 jobs are looked at, the newest; [`Counted::more`] says whether there are others.
+    /// Examines the newest 100,000 jobs; [`Counted::more`] says whether there are others.
     ///
     /// ```
     /// # use ratchet_core::page::JobFilter;
@@ -51,7 +50,7 @@ impl Client {
         }
     }
 
-    /// How many jobs stand where.
+    /// Returns the number of jobs in each state.
     pub async fn count_by_state(&self) -> Result<StateCounts, StoreError> {
         match self.scope() {
             Scope::Everything => self.inner.store.count_by_state().await,
@@ -60,7 +59,7 @@ impl Client {
         }
     }
 
-    /// Every node that the store knows, the most recently heard of first.
+    /// Returns every node that the store knows, most recent heartbeat first.
     pub async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
         self.demand(Action::Read, &Target::Nodes)?;
         self.inner.store.nodes().await

@@ -7,12 +7,12 @@ use crate::client::Client;
 use crate::protect::authorizer::Action;
 
 impl Client {
-    /// The job as it stands now, or as it was when it was archived.
+    /// Returns the job as it is now, or as it was when it was archived.
     pub async fn find(&self, id: JobId) -> Result<Option<JobRecord>, StoreError> {
         Ok(self.inner.store.find(&[id]).await?.pop().filter(|job| self.reads(job)))
     }
 
-    /// The attempts of a job, the first first.
+    /// Returns the attempts of a job, oldest first.
     pub async fn attempts(&self, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
         if !self.may(Action::Read, id).await? {
             return Ok(Vec::new());
@@ -20,8 +20,8 @@ impl Client {
         self.inner.store.attempts(id).await
     }
 
-    /// The last attempts of a job before that of a version, the last first, and how many are recorded in all; `limit` is 1 to
-    /// 1,000.
+    /// Returns the last attempts of a job before that of a version, newest first, and the number of all that are recorded;
+    /// `limit` is 1 to 1,000.
     pub async fn last_attempts(
         &self,
         id: JobId,

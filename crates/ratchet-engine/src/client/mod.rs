@@ -17,35 +17,24 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use ratchet_core::node::{NodeRecord, QueueRecord};
-use ratchet_core::page::{JobFilter, ListCursor, Page};
-use ratchet_core::store::{LastAttempts, StateCounts, Transitioned};
-use ratchet_core::{
-    AttemptRecord, Clock, ClusterCoordinator, CountBy, Counted, Followed, FollowedBy, Hint, JobFlags, JobId, JobRecord,
-    JobState, JsonText, NodeId, Principal, Priority, QueueName, Store, StoreError,
-};
+use ratchet_core::{Clock, ClusterCoordinator, JobId, JsonText, NodeId, Principal, Store};
 use tokio::sync::watch;
 
-use crate::announcer::Announcer;
-use crate::client::caller::no_page;
 use crate::client::handle::JobHandle;
+use crate::client::wakeups::Wakeups;
 use crate::job::Job;
-use crate::node::ids::new_node_id;
-use crate::observe::bus::{Bus, EventStream};
-use crate::observe::events::{EventBus, JobEventKind};
+use crate::observe::bus::Bus;
+use crate::observe::events::EventBus;
 use crate::observe::metered::Metered;
 use crate::observe::metrics::Meter;
 use crate::observe::trace::TraceCapture;
-use crate::protect::authorizer::{Action, Authorizer, Scope, Target};
+use crate::protect::authorizer::Authorizer;
 use crate::protect::codec::{Codec, CodecError, PayloadCodec};
 use crate::protect::policy::JobPolicy;
-use crate::pump::wake::Wake;
-use crate::retention::{self, BulkEvent, BulkEventKind, BulkEventStream};
-use crate::schedule::Notice;
+use crate::retention::{self, BulkEvent};
 use crate::submit::admission::Rules;
 use crate::submit::enqueue::Enqueue;
 use crate::submit::submitter::Submitter;
-use crate::submit::unit::Waking;
 use crate::upkeep::heartbeat::Standing;
 
 /// Submits jobs and steers them. A process that only submits needs nothing else: [`Client::new`].
@@ -62,15 +51,9 @@ struct Inner {
     submitter: Arc<Submitter>,
     events: EventBus,
     bulk: Bus<BulkEvent>,
-    wake: Arc<Wake>,
-    /// Tells other nodes, if there is a way to.
-    announcer: Option<Announcer>,
-    /// Who this is in hints: made once, and an engine's first incarnation too.
-    origin: NodeId,
+    wakeups: Wakeups,
     /// The standing of the engine, if this client belongs to one.
     standing: OnceLock<watch::Receiver<Standing>>,
-    schedules: Notice,
-    breakers: Notice,
     trace_capture: OnceLock<Arc<dyn TraceCapture>>,
 }
 
@@ -104,23 +87,14 @@ impl Client {
         coordinator: Option<Arc<dyn ClusterCoordinator>>,
         meter: Meter,
     ) -> Self {
-        let submitter = Submitter::new(store.clone());
-        let origin = new_node_id();
-        let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin, meter.clone()));
-        let (events, wake, standing) = (EventBus::new(clock, meter), Arc::default(), OnceLock::new());
-        let (schedules, bulk, trace_capture) = (Notice::default(), Bus::new(retention::CAPACITY), OnceLock::new());
         let inner = Inner {
+            submitter: Submitter::new(store.clone()),
             store,
-            submitter,
-            events,
-            bulk,
-            wake,
-            announcer,
-            origin,
-            standing,
-            schedules,
-            breakers: Notice::default(),
-            trace_capture,
+            wakeups: Wakeups::new(coordinator, meter.clone()),
+            events: EventBus::new(clock, meter),
+            bulk: Bus::new(retention::CAPACITY),
+            standing: OnceLock::new(),
+            trace_capture: OnceLock::new(),
         };
         Self { inner: Arc::new(inner), rules: Arc::default(), caller: None }
     }

@@ -8,13 +8,13 @@ use crate::observe::events::{EventBus, JobEventKind};
 use crate::retention::{BulkEvent, BulkEventKind, BulkEventStream};
 
 impl Client {
-    /// What happens to jobs from now on, as far as this process does it; also on a client that acts for somebody, whatever he
-    /// may see.
+    /// Subscribes to the events of jobs that this process changes from now on. A client that acts for a principal gets all of
+    /// them too, whatever that principal may read.
     pub fn events(&self) -> EventStream {
         self.inner.events.subscribe()
     }
 
-    /// What happens to many jobs at once from now on, as far as this process does it.
+    /// Subscribes to the events about many jobs at once that this process publishes from now on.
     pub fn bulk_events(&self) -> BulkEventStream {
         self.inner.bulk.subscribe()
     }
@@ -27,12 +27,12 @@ impl Client {
         self.inner.events.publish(job, self.node(), what);
     }
 
-    /// Tells what happened to many jobs at once.
-    pub(crate) fn tell(&self, what: BulkEventKind) {
+    /// Publishes an event about many jobs.
+    pub(crate) fn publish_bulk(&self, what: BulkEventKind) {
         self.inner.bulk.send(BulkEvent { node: self.node(), at: self.now(), what });
     }
 
-    /// Tells what became of jobs because others ended; says whether one of them can run now.
+    /// Publishes the effects of other jobs' ends. Returns whether one of these jobs can run now.
     pub(crate) fn followed(&self, followed: &[Followed], node: Option<NodeId>) -> bool {
         let node = node.or_else(|| self.node());
         let mut released = false;

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::protect::authorizer::{Action, Target};
 
 impl Client {
-    /// Makes every node pass the queue by; `true` if it was not paused before. Jobs that run go on.
+    /// Pauses a queue on every node; `true` if it was not paused before. Running jobs go on.
     pub async fn pause_queue(&self, queue: &QueueName) -> Result<bool, StoreError> {
         self.demand(Action::Pause, &Target::Queue(queue))?;
         self.inner.store.pause_queue(queue).await
@@ -22,7 +22,7 @@ impl Client {
         Ok(resumed)
     }
 
-    /// Every queue that is paused or has live jobs.
+    /// Returns every queue that is paused or has live jobs.
     pub async fn queues(&self) -> Result<Vec<QueueRecord>, StoreError> {
         self.demand(Action::Read, &Target::Queues)?;
         self.inner.store.queues().await

@@ -6,13 +6,34 @@ use ratchet_core::{ClusterCoordinator, Followed, FollowedBy, Hint, NodeId, Prior
 
 use crate::announcer::Announcer;
 use crate::client::Client;
+use crate::node::ids::new_node_id;
+use crate::observe::metrics::Meter;
 use crate::pump::wake::Wake;
 use crate::schedule::Notice;
 use crate::submit::unit::Waking;
 
+/// The wakeups of this node's own loops and of other nodes.
+pub(super) struct Wakeups {
+    wake: Arc<Wake>,
+    /// Sends hints to other nodes, if there is a coordinator.
+    announcer: Option<Announcer>,
+    /// The origin of this client's hints, which is the first incarnation of its node too.
+    origin: NodeId,
+    schedules: Notice,
+    breakers: Notice,
+}
+
+impl Wakeups {
+    pub(super) fn new(coordinator: Option<Arc<dyn ClusterCoordinator>>, meter: Meter) -> Self {
+        let origin = new_node_id();
+        let announcer = coordinator.map(|coordinator| Announcer::new(coordinator, origin, meter));
+        Self { wake: Arc::default(), announcer, origin, schedules: Notice::default(), breakers: Notice::default() }
+    }
+}
+
 impl Client {
     pub(crate) fn wake(&self) -> &Arc<Wake> {
-        &self.inner.wake
+        &self.inner.wakeups.wake
     }
 
     /// Wakes this node and others for those of these jobs that can run now.
@@ -24,17 +45,17 @@ impl Client {
         }
     }
 
-    /// There is work that other nodes could take.
+    /// Sends a hint of work that other nodes could claim.
     pub(crate) fn announce(&self, priority: Priority) {
-        if let Some(announcer) = &self.inner.announcer {
+        if let Some(announcer) = &self.inner.wakeups.announcer {
             announcer.announce(priority);
         }
     }
 
-    /// Waits until other nodes have been told of the work that this client has for them, a second at most.
+    /// Waits until the hints of this client have left the process, for one second at most.
     ///
-    /// They are told in the background. A process that ends right after a submit may end before, and then they find the job by
-    /// polling, seconds later.
+    /// Hints are sent in the background. A process that ends right after a submit may end before them: then other nodes find the
+    /// job by polling, seconds later.
     ///
     /// ```
     /// # use ratchet_core::MemoryStore;
@@ -47,31 +68,31 @@ impl Client {
     /// # }
     /// ```
     pub async fn flush(&self) {
-        if let Some(announcer) = &self.inner.announcer {
+        if let Some(announcer) = &self.inner.wakeups.announcer {
             announcer.flush().await;
         }
     }
 
-    /// What to tell other nodes of jobs that somebody else will commit.
+    /// Returns the hint for jobs that the caller's transaction will commit.
     pub(crate) fn hint(&self, waking: Waking) -> Option<Hint> {
         waking.0.map(|priority| Hint { origin: self.origin(), priority })
     }
 
     pub(crate) fn origin(&self) -> NodeId {
-        self.inner.origin
+        self.inner.wakeups.origin
     }
 
     pub(crate) fn coordinator(&self) -> Option<&Arc<dyn ClusterCoordinator>> {
-        self.inner.announcer.as_ref().map(Announcer::coordinator)
+        self.inner.wakeups.announcer.as_ref().map(Announcer::coordinator)
     }
 
-    /// Told when schedules were created or resumed here.
+    /// Notified when this client creates or resumes schedules.
     pub(crate) fn schedules_notice(&self) -> &Notice {
-        &self.inner.schedules
+        &self.inner.wakeups.schedules
     }
 
-    /// Told when something was ordered here about circuit breakers.
+    /// Notified when this client writes an order about circuit breakers.
     pub(crate) fn breakers_notice(&self) -> &Notice {
-        &self.inner.breakers
+        &self.inner.wakeups.breakers
     }
 }

@@ -55,7 +55,7 @@ impl Client {
             moved += now;
             after = last;
             if !more {
-                self.tell_count(moved, |count| BulkEventKind::JobsArchived { state, count });
+                self.publish_count(moved, |count| BulkEventKind::JobsArchived { state, count });
                 return Ok(moved);
             }
             pace.rest().await;
@@ -92,7 +92,7 @@ impl Client {
             moved += self.store().archive(&request).await?.moved;
             pace.rest().await;
         }
-        self.tell_count(moved, |count| BulkEventKind::JobsArchived { state, count });
+        self.publish_count(moved, |count| BulkEventKind::JobsArchived { state, count });
         Ok(moved)
     }
 
@@ -134,17 +134,17 @@ impl Client {
             let now = self.store().purge_archive(age, limit).await?;
             purged += now;
             if now < limit as u64 {
-                self.tell_count(purged, |count| BulkEventKind::ArchivePurged { count });
+                self.publish_count(purged, |count| BulkEventKind::ArchivePurged { count });
                 return Ok(purged);
             }
             pace.rest().await;
         }
     }
 
-    /// Tells of so many, if there were any.
-    pub(super) fn tell_count(&self, count: u64, what: impl FnOnce(u64) -> BulkEventKind) {
+    /// Publishes an event about `count` jobs or lines, unless there are none.
+    pub(super) fn publish_count(&self, count: u64, what: impl FnOnce(u64) -> BulkEventKind) {
         if count > 0 {
-            self.tell(what(count));
+            self.publish_bulk(what(count));
         }
     }
 }

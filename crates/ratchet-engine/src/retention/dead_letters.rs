@@ -66,7 +66,7 @@ impl Client {
         let retried = self.store().retry_all(filter, limit).await?;
         if retried.count > 0 {
             let (count, revived) = (retried.count, retried.revived);
-            self.tell(BulkEventKind::JobsRetried { count, revived, filter: Box::new(filter.clone()) });
+            self.publish_bulk(BulkEventKind::JobsRetried { count, revived, filter: Box::new(filter.clone()) });
         }
         if let Some(priority) = retried.priority {
             self.wake().work();
