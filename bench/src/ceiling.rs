@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ratchet_bench::figures::{micros, per_job, rate};
+use ratchet_bench::metrics::{micros, per_job, rate};
 
 use crate::raw::{Lane, Raw, RawJob, Take};
 use crate::site::Site;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use ratchet::{Kind, NodeId, NodeName, QueueName, Store};
-use ratchet_bench::figures::{Sample, median, micros};
+use ratchet_bench::metrics::{Sample, median, micros};
 use ratchet_core::claim::Boost;
 use ratchet_core::node::{NodeInfo, NodeRegistration};
 use ratchet_core::{Change, ClaimRequest, Pool, Settlement};

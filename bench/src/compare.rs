@@ -1,6 +1,6 @@
 //! Comparing sides: in which order they are measured, and how their samples are printed.
 
-use crate::figures::Sample;
+use crate::metrics::Sample;
 
 /// The order of the sides in a round. Each comes early in some rounds and late in others, so that none has the quieter machine or
 /// the larger tables for itself.

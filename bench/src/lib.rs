@@ -2,5 +2,5 @@
 
 pub mod bare;
 pub mod compare;
-pub mod figures;
+pub mod metrics;
 pub mod noop;

@@ -30,7 +30,7 @@ struct Args {
     /// Fewer jobs and rounds.
     #[arg(long)]
     quick: bool,
-    /// Writes the figures to this file as JSON.
+    /// Write the measurements to this file as JSON
     #[arg(long)]
     json: Option<PathBuf>,
     /// Only measures whose name begins with one of these words, such as `drain`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use ratchet_bench::figures::{Sample, per_job, percentile, rate};
+use ratchet_bench::metrics::{Sample, per_job, percentile, rate};
 
 use crate::claims;
 use crate::product::From;

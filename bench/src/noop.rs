@@ -6,7 +6,7 @@ use anyhow::Result;
 use ratchet::{Client, Failure, Job, JobContext, JobHandle, Ratchet, RatchetBuilder, Stats};
 use serde::{Deserialize, Serialize};
 
-use crate::figures::rate;
+use crate::metrics::rate;
 
 /// A job that does nothing.
 #[derive(Debug, Serialize, Deserialize)]

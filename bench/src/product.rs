@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ratchet::{Client, Failure, Job, JobContext, Ratchet, Requirement};
-use ratchet_bench::figures::{micros, per_job, rate};
+use ratchet_bench::metrics::{micros, per_job, rate};
 use ratchet_bench::noop::{Noop, fill, settled};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -119,9 +119,9 @@ pub(crate) async fn end_to_end(site: &dyn Site, jobs: usize, together: usize) ->
     let begun = Instant::now();
     fill(&ratchet, jobs, together).await?;
     settled(&ratchet, jobs).await?;
-    let figure = rate(jobs, begun.elapsed());
+    let rate = rate(jobs, begun.elapsed());
     ratchet.shutdown().await;
-    Ok(figure)
+    Ok(rate)
 }
 
 /// Where a job is submitted that an idle node runs.

@@ -11,20 +11,20 @@ pub(crate) fn print(database: &str, measures: &[Measure]) {
         let sample = &m.sample;
         let target = m.target.as_ref().map_or_else(
             || format!("{:>8} {:>8}  {:<9}", "", "", ""),
-            |target| format!("{:>8} {:>8}  {:<9}", figure(target.floor), figure(target.goal), target.verdict()),
+            |target| format!("{:>8} {:>8}  {:<9}", digits(target.floor), digits(target.goal), target.verdict()),
         );
-        let (name, value, raw) = (sample.name, figure(sample.value), figure(sample.raw));
+        let (name, value, raw) = (sample.name, digits(sample.value), digits(sample.raw));
         println!("{name:<20} {value:>10} {raw:>10} {:>6.2}   {target}  {} ({})", sample.ratio, m.unit, m.what);
         if !sample.extras.is_empty() {
             let extras: Vec<String> =
-                sample.extras.iter().map(|(name, value)| format!("{name} {}", figure(*value))).collect();
+                sample.extras.iter().map(|(name, value)| format!("{name} {}", digits(*value))).collect();
             println!("{:<20} {}", "", extras.join(", "));
         }
     }
 }
 
 /// Small ones with decimals.
-fn figure(value: f64) -> String {
+fn digits(value: f64) -> String {
     if value != 0.0 && value.abs() < 100.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn json(measures: &[Measure]) -> String {
         }
         if let Some(target) = &m.target {
             entry["target"] = serde_json::json!({
-                "figure": target.figure, "floor": target.floor, "goal": target.goal, "verdict": target.verdict(),
+                "figure": target.measured, "floor": target.floor, "goal": target.goal, "verdict": target.verdict(),
             });
         }
         (sample.name.to_owned(), entry)

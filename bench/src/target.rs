@@ -1,10 +1,10 @@
-//! What the figures should be: a floor that is owed, and a goal.
+//! The targets of measurements: a floor that is owed, and a goal.
 
-use ratchet_bench::figures::Sample;
+use ratchet_bench::metrics::Sample;
 
 pub(crate) struct Target {
     /// What is judged.
-    pub(crate) figure: f64,
+    pub(crate) measured: f64,
     pub(crate) floor: f64,
     pub(crate) goal: f64,
     better: Better,
@@ -17,18 +17,18 @@ enum Better {
 }
 
 impl Target {
-    fn at_least(figure: f64, floor: f64, goal: f64) -> Self {
-        Self { figure, floor, goal, better: Better::More }
+    fn at_least(measured: f64, floor: f64, goal: f64) -> Self {
+        Self { measured, floor, goal, better: Better::More }
     }
 
-    fn at_most(figure: f64, floor: f64, goal: f64) -> Self {
-        Self { figure, floor, goal, better: Better::Less }
+    fn at_most(measured: f64, floor: f64, goal: f64) -> Self {
+        Self { measured, floor, goal, better: Better::Less }
     }
 
     pub(crate) fn verdict(&self) -> &'static str {
         let reaches = |bound: f64| match self.better {
-            Better::More => self.figure >= bound,
-            Better::Less => self.figure <= bound,
+            Better::More => self.measured >= bound,
+            Better::Less => self.measured <= bound,
         };
         if reaches(self.goal) {
             "goal met"

@@ -9,7 +9,7 @@ use crate::rerun::Reason;
 use crate::said;
 use crate::trial::Trial;
 
-/// The figures of a run, a line each.
+/// The numbers of a run, a line each.
 pub fn table(trial: &Trial) -> String {
     let Trial { history, findings, ended_after } = trial;
     let mut text = String::new();

@@ -70,7 +70,7 @@ pub fn lists() -> Vec<(&'static str, JobFilter)> {
 const DAYS: i64 = 80;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Jobs of one statement: few enough for one transaction.
-const PORTION: u64 = 200_000;
+const RANGE_JOBS: u64 = 200_000;
 /// For so many jobs one more is in the archive.
 const PER_ARCHIVED: u64 = 10;
 
@@ -81,18 +81,18 @@ impl Sql {
         // The last ones, too, have ended: a second after they were made, or sooner.
         let until = now_ms - 60_000;
         let [older, old] = [2, 1].map(|times| until - times * DAYS * DAY_MS);
-        let archived = portions(older, jobs / PER_ARCHIVED).flat_map(move |portion| {
+        let archived = ranges(older, jobs / PER_ARCHIVED).flat_map(move |range| {
             let columns = [ended(self), vec![("archived_at", self.time(&until.to_string()))]].concat();
             [
-                self.insert_jobs("scheduler_job_archive", &portion, columns),
-                self.insert_tags("scheduler_job_archive_tag", &portion),
+                self.insert_jobs("scheduler_job_archive", &range, columns),
+                self.insert_tags("scheduler_job_archive_tag", &range),
             ]
         });
-        let kept = portions(old, jobs).flat_map(move |portion| {
+        let kept = ranges(old, jobs).flat_map(move |range| {
             [
-                self.insert_jobs("scheduler_job", &portion, ended(self)),
-                self.insert_tags("scheduler_job_tag", &portion),
-                self.insert_executions(&portion),
+                self.insert_jobs("scheduler_job", &range, ended(self)),
+                self.insert_tags("scheduler_job_tag", &range),
+                self.insert_executions(&range),
             ]
         });
         archived.chain(kept).chain(self.tidy().iter().map(|text| (*text).to_owned()))
@@ -101,7 +101,7 @@ impl Sql {
     /// Statements that let jobs wait, one made each millisecond until `now_ms`; the first five run.
     pub fn backlog(self, jobs: u64, now_ms: i64) -> impl Iterator<Item = String> {
         let begin = now_ms - i64::try_from(jobs).unwrap_or(0);
-        let waiting = portioned(jobs, begin, 1).flat_map(move |portion| {
+        let waiting = ranges_from(jobs, begin, 1).flat_map(move |range| {
             let columns = [
                 ("job_id", "job_id".to_owned()),
                 ("status", "CASE WHEN n <= 5 THEN 'RUNNING' ELSE 'PENDING' END".to_owned()),
@@ -113,8 +113,8 @@ impl Sql {
                 ("updated_at", self.time("ms")),
             ];
             [
-                self.insert_jobs("scheduler_job", &portion, Vec::new()),
-                insert("scheduler_job_queue", &columns, &self.made(&portion)),
+                self.insert_jobs("scheduler_job", &range, Vec::new()),
+                insert("scheduler_job_queue", &columns, &self.made(&range)),
             ]
         });
         waiting.chain(self.tidy().iter().map(|text| (*text).to_owned()))
@@ -131,11 +131,11 @@ impl Sql {
         }
     }
 
-    /// A query for the jobs of a portion: `n` the number, `job_id`, `ms` when it was made, `state` how it ended.
+    /// A query for the jobs of a range: `n` the number, `job_id`, `ms` when it was made, `state` how it ended.
     ///
     /// All that differs between jobs is a remainder of the number. What must not go together has divisors without a common one.
-    fn made(self, portion: &Portion) -> String {
-        let Portion { from, until, begin, step } = portion;
+    fn made(self, range: &JobRange) -> String {
+        let JobRange { from, until, begin, step } = range;
         let ms = format!("({begin} + n * {step})");
         // A UUID of version 7: the time, then bits that are scattered.
         let hex = |number: &str, width: usize| match self {
@@ -161,7 +161,7 @@ impl Sql {
         )
     }
 
-    fn insert_jobs(self, table: &str, portion: &Portion, more: Vec<(&str, String)>) -> String {
+    fn insert_jobs(self, table: &str, range: &JobRange, more: Vec<(&str, String)>) -> String {
         let mut columns = vec![
             ("job_id", "job_id".to_owned()),
             ("kind", kinds()),
@@ -183,12 +183,12 @@ impl Sql {
             ("flow", "0".to_owned()),
         ];
         columns.extend(more);
-        insert(table, &columns, &self.made(portion))
+        insert(table, &columns, &self.made(range))
     }
 
-    fn insert_tags(self, table: &str, portion: &Portion) -> String {
+    fn insert_tags(self, table: &str, range: &JobRange) -> String {
         let columns = [("tag", tags()), ("job_id", "job_id".to_owned())];
-        insert(table, &columns, &format!("{} WHERE {HAS_TAG}", self.made(portion)))
+        insert(table, &columns, &format!("{} WHERE {HAS_TAG}", self.made(range)))
     }
 
     fn node(self) -> &'static str {
@@ -198,7 +198,7 @@ impl Sql {
         }
     }
 
-    fn insert_executions(self, portion: &Portion) -> String {
+    fn insert_executions(self, range: &JobRange) -> String {
         let columns = [
             ("job_id", "job_id".to_owned()),
             ("version", "1".to_owned()),
@@ -212,7 +212,7 @@ impl Sql {
             ("error_class", "CASE WHEN state = 'FAILED' THEN 'Unreachable' END".to_owned()),
             ("error_message", ERROR.to_owned()),
         ];
-        insert("scheduler_job_execution", &columns, &self.made(portion))
+        insert("scheduler_job_execution", &columns, &self.made(range))
     }
 
     /// A time, of milliseconds since 1970.
@@ -233,7 +233,7 @@ impl Sql {
 }
 
 /// Jobs that are written by one statement.
-struct Portion {
+struct JobRange {
     from: u64,
     until: u64,
     /// When job 0 was made, and from each to the next, in milliseconds.
@@ -241,13 +241,13 @@ struct Portion {
     step: i64,
 }
 
-fn portions(begin: i64, jobs: u64) -> impl Iterator<Item = Portion> {
-    portioned(jobs, begin, DAYS * DAY_MS / i64::try_from(jobs.max(1)).unwrap_or(i64::MAX))
+fn ranges(begin: i64, jobs: u64) -> impl Iterator<Item = JobRange> {
+    ranges_from(jobs, begin, DAYS * DAY_MS / i64::try_from(jobs.max(1)).unwrap_or(i64::MAX))
 }
 
-fn portioned(jobs: u64, begin: i64, step: i64) -> impl Iterator<Item = Portion> {
-    let first = (0..jobs.div_ceil(PORTION)).map(|number| 1 + number * PORTION);
-    first.map(move |from| Portion { from, until: jobs.min(from + PORTION - 1), begin, step })
+fn ranges_from(jobs: u64, begin: i64, step: i64) -> impl Iterator<Item = JobRange> {
+    let first = (0..jobs.div_ceil(RANGE_JOBS)).map(|number| 1 + number * RANGE_JOBS);
+    first.map(move |from| JobRange { from, until: jobs.min(from + RANGE_JOBS - 1), begin, step })
 }
 
 const BEGAN_MS: &str = "ms + 5";

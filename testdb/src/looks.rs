@@ -22,7 +22,7 @@ pub enum Look {
     /// A count of a few jobs.
     Count(JobFilter),
     /// A page of dead letters.
-    Letters,
+    DeadLetters,
     /// What ended last.
     RecentEnds,
     /// How many have failed, up to a few.
@@ -69,7 +69,7 @@ pub fn looks(now: Timestamp) -> Vec<(String, Look)> {
     }
     looks.push(("count of some".to_owned(), Look::Count(few)));
     for (name, look) in [
-        ("letters", Look::Letters),
+        ("dead letters", Look::DeadLetters),
         ("recent ends", Look::RecentEnds),
         ("count of ended", Look::CountEnded),
         ("waiting", Look::Waiting),
@@ -97,8 +97,8 @@ impl Look {
             Self::Count(filter) => {
                 calls::count(conn, filter, &CountBy::State).await.expect("a count");
             }
-            Self::Letters => {
-                let page = calls::dead_letters(conn, &all, None, FEW).await.expect("letters");
+            Self::DeadLetters => {
+                let page = calls::dead_letters(conn, &all, None, FEW).await.expect("dead letters");
                 assert_eq!(page.items.len(), FEW);
             }
             Self::RecentEnds => {

@@ -14,7 +14,7 @@ use ratchet::prelude::*;
 use ratchet::{ArchiveScope, JobFilter, JobId, Retention, Store, Timing};
 use ratchet_bench::bare::Bare;
 use ratchet_bench::compare::order;
-use ratchet_bench::figures::{Sample, median, micros, percentile};
+use ratchet_bench::metrics::{Sample, median, micros, percentile};
 use ratchet_bench::noop;
 
 #[derive(Parser)]

@@ -13,7 +13,7 @@ use ratchet::prelude::*;
 use ratchet::{ArchiveScope, JobFilter, Store, StoreError};
 use ratchet_bench::bare::Bare;
 use ratchet_bench::compare::{Table, order};
-use ratchet_bench::figures::{Sample, median, micros, percentile};
+use ratchet_bench::metrics::{Sample, median, micros, percentile};
 use ratchet_bench::noop::{self, Noop};
 use ratchet_testdb::history;
 
@@ -161,9 +161,9 @@ fn row(name: &str, times: Result<Vec<f64>, StoreError>) {
         Err(error) => return println!("{name:<28} failed: {:#}", anyhow::Error::from(error)),
     };
     let [first, last] = [times.first(), times.last()].map(|time| time.copied().unwrap_or(0.0));
-    let figures = [first, last, median(&times), percentile(&times, 100)];
-    let figures = figures.map(|ms| format!("{ms:>9.1}{}", if ms > SLOW_MS { '!' } else { ' ' }));
-    println!("{name:<28} {:>6} {}", times.len(), figures.join(" "));
+    let times_ms = [first, last, median(&times), percentile(&times, 100)];
+    let cells = times_ms.map(|ms| format!("{ms:>9.1}{}", if ms > SLOW_MS { '!' } else { ' ' }));
+    println!("{name:<28} {:>6} {}", times.len(), cells.join(" "));
 }
 
 /// Drains of both in turn; the first round is not counted.

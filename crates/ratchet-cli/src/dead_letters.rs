@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Retry many dead letters in one transaction: all of them, or none
     Retry(Retrying),
     /// Move old dead letters to the archive, where they can be read but not retried
-    Archive(ArchiveLetters),
+    Archive(ArchiveArgs),
 }
 
 #[derive(Args)]
@@ -39,9 +39,9 @@ pub(crate) struct Listing {
     pages: Pages,
 }
 
-/// Which dead letters.
+/// The dead letters to retry or to archive.
 #[derive(Args)]
-pub(crate) struct Letters {
+pub(crate) struct DeadLetterArgs {
     #[command(flatten)]
     jobs: JobFilterArgs,
     /// Only those that failed for this reason; `groups` shows the fingerprints
@@ -52,7 +52,7 @@ pub(crate) struct Letters {
     except: Vec<JobId>,
 }
 
-impl Letters {
+impl DeadLetterArgs {
     fn into_filter(self) -> DeadLetterFilter {
         let Self { jobs, fingerprint, except } = self;
         DeadLetterFilter { jobs: jobs.into_filter(), fingerprint, except: except.into_iter().collect() }
@@ -62,7 +62,7 @@ impl Letters {
 #[derive(Args)]
 pub(crate) struct Retrying {
     #[command(flatten)]
-    letters: Letters,
+    dead_letters: DeadLetterArgs,
     /// Leave out those whose business key another job holds, instead of retrying none
     #[arg(long)]
     skip_held: bool,
@@ -72,9 +72,9 @@ pub(crate) struct Retrying {
 }
 
 #[derive(Args)]
-pub(crate) struct ArchiveLetters {
+pub(crate) struct ArchiveArgs {
     #[command(flatten)]
-    letters: Letters,
+    dead_letters: DeadLetterArgs,
     /// Count the dead letters without moving them; those that a live job depends on stay in any case
     #[arg(long)]
     dry_run: bool,
@@ -150,10 +150,10 @@ struct Done {
 }
 
 async fn retry(session: &Session, client: &Client, retrying: Retrying) -> Result<Exit> {
-    let Retrying { letters, skip_held, limit } = retrying;
-    let mut filter = letters.into_filter();
+    let Retrying { dead_letters, skip_held, limit } = retrying;
+    let mut filter = dead_letters.into_filter();
     let mut held = Vec::new();
-    // Letters that are left out are not named again, so this ends.
+    // Dead letters that are left out are not named again, so this ends.
     let retried = loop {
         match client.retry_all(&filter, limit.into()).await {
             Err(error) if skip_held && !error.held().is_empty() => {
@@ -206,23 +206,23 @@ fn retried_text(done: &Done) -> String {
 }
 
 #[derive(Serialize)]
-struct ArchivedLetters {
+struct ArchivedDeadLetters {
     /// The number of dead letters that were archived, or would be.
     archived: u64,
     dry_run: bool,
 }
 
-async fn archive(session: &Session, client: &Client, args: ArchiveLetters) -> Result<Exit> {
-    let ArchiveLetters { letters, dry_run, older_than } = args;
-    let filter = letters.into_filter();
+async fn archive(session: &Session, client: &Client, args: ArchiveArgs) -> Result<Exit> {
+    let ArchiveArgs { dead_letters, dry_run, older_than } = args;
+    let filter = dead_letters.into_filter();
     let archived = if dry_run {
         client.dead_letters_to_archive(&filter, older_than).await?
     } else {
         client.archive_dead_letters_of(&filter, older_than).await?
     };
-    session.output.show(&ArchivedLetters { archived, dry_run }, |done| {
-        let letters = counted(done.archived, "dead letter", "dead letters");
-        if done.dry_run { format!("would archive {letters}") } else { format!("archived {letters}") }
+    session.output.show(&ArchivedDeadLetters { archived, dry_run }, |done| {
+        let counted = counted(done.archived, "dead letter", "dead letters");
+        if done.dry_run { format!("would archive {counted}") } else { format!("archived {counted}") }
     })?;
     Ok(Exit::Done)
 }

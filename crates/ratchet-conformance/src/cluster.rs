@@ -307,7 +307,7 @@ pub(crate) async fn stale_progress_is_dropped(harness: Harness) {
     let unknown = Progress { job_id: new_id(), version: 1, fraction: 0.5 };
     let running = harness.store.reconcile(harness.node, &[unknown, progress(claim.fence.version)]).await.unwrap();
     assert_eq!(running.len(), 1);
-    assert_eq!(harness.job(claim.job.id).await.progress, Some(0.5), "an unknown one does not harm its neighbours");
+    assert_eq!(harness.job(claim.job.id).await.progress, Some(0.5), "an unknown one does not harm its neighbors");
 }
 
 pub(crate) async fn the_stores_time_moves_with_its_clock(harness: Harness) {

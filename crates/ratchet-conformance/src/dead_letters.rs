@@ -1,4 +1,4 @@
-//! The dead letter queue: looking through it, and giving much of it a new life at once.
+//! The dead letter queue: listing it, and retrying many jobs at once.
 
 use std::time::Duration;
 

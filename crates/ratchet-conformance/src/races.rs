@@ -138,7 +138,7 @@ pub(crate) async fn after_retry_and_cancellation_the_key_fits_the_state(harness:
         let canceling = async move { canceler.cancel(id).await.unwrap().is_some() };
         let won = duel(round, retrying, canceling).await;
         assert!(won[0], "nobody else retries it");
-        // The cancellation came too early, or ended the new life.
+        // The cancellation came too early, or ended the job after its retry.
         let (state, holder) = if won[1] { (JobState::Canceled, None) } else { (JobState::Pending, Some(id)) };
         assert_eq!((harness.state(id).await, harness.holder("mine").await), (state, holder));
         harness.store.cancel(id).await.unwrap();

@@ -1,4 +1,4 @@
-//! Giving a failed job a new life.
+//! Retrying a failed job.
 
 use ratchet_core::settlement::DeadLetterReason;
 use ratchet_core::transition::Place;

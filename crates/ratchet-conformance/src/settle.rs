@@ -217,7 +217,7 @@ pub(crate) async fn a_fence_settles_once_even_in_one_call(harness: Harness) {
     assert_eq!(harness.attempts(job.id).await.len(), 1);
 }
 
-pub(crate) async fn a_stale_settlement_does_not_harm_its_neighbours(harness: Harness) {
+pub(crate) async fn a_stale_settlement_does_not_harm_its_neighbors(harness: Harness) {
     harness.submit_each(works(3)).await;
     let claims = harness.claim_all().await;
     harness.store.cancel(claims[1].job.id).await.unwrap();

@@ -205,7 +205,7 @@ pub(crate) async fn a_signal_to_a_key_releases_all_that_wait_for_it(harness: Har
     assert!(deliveries.windows(2).all(|two| two[0].is_some() && two[0] == two[1]), "one delivery: {deliveries:?}");
 }
 
-pub(crate) async fn a_thousand_jobs_are_signalled_at_once(harness: Harness) {
+pub(crate) async fn a_thousand_jobs_are_signaled_at_once(harness: Harness) {
     let waiting = harness.submit_each((0..1_000).map(|_| awaiting("all", Some(mins(5)))).collect()).await;
     assert_eq!(harness.count(&to_key("all")).await, 1_000);
     let counts = harness.store.count_by_state().await.unwrap();

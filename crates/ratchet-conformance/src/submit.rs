@@ -230,7 +230,7 @@ pub(crate) async fn a_refused_unit_leaves_its_keys_free(harness: Harness) {
     harness.submit(work_once("once")).await;
 }
 
-pub(crate) async fn a_refused_unit_does_not_harm_its_neighbours(harness: Harness) {
+pub(crate) async fn a_refused_unit_does_not_harm_its_neighbors(harness: Harness) {
     let holder = harness.submit(work_with_key("taken")).await;
     let (before, after) = (work(), work());
     let expected = [before.id, after.id];

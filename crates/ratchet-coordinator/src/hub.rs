@@ -73,7 +73,7 @@ struct Inner {
 #[derive(Default)]
 struct State {
     /// One entry per [`ListenGuard`] that is alive.
-    listeners: Vec<Arc<Entry>>,
+    listeners: Vec<Arc<RegisteredListener>>,
     /// The most urgent hint received while there was no listener.
     early: Option<Hint>,
     /// Hints that wait to be sent: at most [`ORIGINS_MAX`].
@@ -86,7 +86,7 @@ struct State {
     stats: CoordinatorStats,
 }
 
-struct Entry {
+struct RegisteredListener {
     own: NodeId,
     call: Listener,
 }
@@ -139,7 +139,7 @@ impl Hub {
     /// Hints received before the first listener are passed to it at once, as one hint with the highest of their
     /// priorities.
     pub fn listen(&self, own: NodeId, listener: Listener) -> ListenGuard {
-        let entry = Arc::new(Entry { own, call: listener });
+        let entry = Arc::new(RegisteredListener { own, call: listener });
         let early = {
             let mut state = self.lock();
             if !state.closed {
@@ -275,7 +275,7 @@ impl Hub {
     }
 
     /// Calls listeners. The caller holds no lock: a listener may notify, listen, or take long against its contract.
-    fn tell(&self, listeners: &[Arc<Entry>], hint: &Hint) {
+    fn tell(&self, listeners: &[Arc<RegisteredListener>], hint: &Hint) {
         for entry in listeners.iter().filter(|entry| entry.own != hint.origin) {
             if catch_unwind(AssertUnwindSafe(|| (entry.call)(hint))).is_err() {
                 self.lock().stats.listener_failures += 1;
@@ -298,7 +298,7 @@ impl fmt::Debug for Hub {
 /// Removes its listener when it is dropped.
 struct Listening {
     hub: Weak<Inner>,
-    entry: Arc<Entry>,
+    entry: Arc<RegisteredListener>,
 }
 
 impl Drop for Listening {

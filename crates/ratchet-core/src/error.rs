@@ -103,7 +103,7 @@ impl StoreError {
     /// The same error, if a key is held as one of [`held_keys`](Self::held_keys): this dead letter was to be retried, one of
     /// those of the call.
     #[must_use]
-    pub fn of_letter(self, job: JobId, call: &[JobId]) -> Self {
+    pub fn of_dead_letter(self, job: JobId, call: &[JobId]) -> Self {
         match self.kind {
             ErrorKind::Duplicate { business_key, holder } => {
                 // A dead letter holds nothing, unless it was just retried.
@@ -203,11 +203,11 @@ mod tests {
         let letter = JobId(Uuid::from_u128(1));
         let HeldKey { business_key, holder, .. } = held(1).remove(0);
         let error = StoreError::duplicate("retrying a job", business_key, holder);
-        assert_eq!(error.clone().of_letter(letter, &[letter]).held(), held(1));
+        assert_eq!(error.clone().of_dead_letter(letter, &[letter]).held(), held(1));
         let same_call = HeldKey { same_call: true, ..held(1).remove(0) };
-        assert_eq!(error.of_letter(letter, &[letter, holder]).held(), [same_call]);
+        assert_eq!(error.of_dead_letter(letter, &[letter, holder]).held(), [same_call]);
         let other = StoreError::new(ErrorKind::Conflict, "retrying a job", "its batch is over");
-        assert_eq!(other.clone().of_letter(letter, &[]).to_string(), other.to_string());
+        assert_eq!(other.clone().of_dead_letter(letter, &[]).to_string(), other.to_string());
     }
 
     #[test]

@@ -37,6 +37,8 @@ impl Announcer {
 
     /// Waits until all hints have left this process, for one second at most.
     pub(crate) async fn flush(&self) {
-        let _ = tokio::time::timeout(FLUSH_MAX, self.coordinator.flush()).await;
+        // A panic of the coordinator costs hints: a node goes on to shut down.
+        let flush = guard::run(&self.meter, guard::COORDINATOR, async { self.coordinator.flush().await });
+        let _ = tokio::time::timeout(FLUSH_MAX, flush).await;
     }
 }

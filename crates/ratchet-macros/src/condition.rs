@@ -15,7 +15,7 @@ const KIND_PREFIX: &str = "ratchet.when.";
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut problems = Problems::default();
-    let options = problems.take(syn::parse2::<Options>(options)).unwrap_or_default();
+    let options = problems.take(syn::parse2::<ConditionOptions>(options)).unwrap_or_default();
     let function = problems.take(syn::parse2::<ItemFn>(item));
     let condition = function.and_then(|function| read(&function, &options, &mut problems));
     let errors = problems.to_compile_errors();
@@ -23,12 +23,12 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 #[derive(Default)]
-struct Options {
+struct ConditionOptions {
     name: Option<LitStr>,
     krate: Option<Path>,
 }
 
-impl Parse for Options {
+impl Parse for ConditionOptions {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut options = Self::default();
         for option in Punctuated::<Assignment, Token![,]>::parse_terminated(input)? {
@@ -58,7 +58,7 @@ impl Parse for Assignment {
     }
 }
 
-fn read(function: &ItemFn, options: &Options, problems: &mut Problems) -> Option<TokenStream> {
+fn read(function: &ItemFn, options: &ConditionOptions, problems: &mut Problems) -> Option<TokenStream> {
     let sig = &function.sig;
     if let Some(asyncness) = &sig.asyncness {
         problems.at(asyncness, "a condition judges a result that is already there; remove `async`");
@@ -90,7 +90,7 @@ fn read(function: &ItemFn, options: &Options, problems: &mut Problems) -> Option
     problems.is_empty().then(|| write(function, options, input, output, &kind))
 }
 
-fn write(function: &ItemFn, options: &Options, input: &Type, output: &Type, kind: &str) -> TokenStream {
+fn write(function: &ItemFn, options: &ConditionOptions, input: &Type, output: &Type, kind: &str) -> TokenStream {
     let krate = options.krate.as_ref().map_or_else(|| quote!(::ratchet), ToTokens::to_token_stream);
     let private = quote!(#krate::__private);
     let ItemFn { attrs, vis, sig, block } = function;

@@ -10,7 +10,7 @@ use super::{Finding, Project};
 const PAGE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Loops, queues and buffers";
 /// Two printed lines.
-const ROW_CHARS_MAX: usize = 240;
+const ROW_CHARS_MAX: usize = 220;
 /// Paths of the table without a crate are below this folder.
 const ENGINE: &str = "crates/ratchet-engine/src";
 /// The suite, whose tests spawn what they like.

@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Pause(Ids),
     /// Let paused jobs go on
     Resume(Ids),
-    /// Give failed jobs a new life: attempts are counted anew, the error is forgotten, due now
+    /// Retry failed jobs now, resetting their attempts and clearing the error
     Retry(Ids),
     /// Delete jobs for good that have ended, archived or not
     Delete(Ids),

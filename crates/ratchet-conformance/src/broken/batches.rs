@@ -46,7 +46,7 @@ impl StoreDecorator for Layer<Batches> {
 
     async fn find_batches(&self, ids: &[JobId]) -> Result<Vec<Batch>, StoreError> {
         let mut found = self.good.find_batches(ids).await?;
-        if self.has(Flaw::FindsNeighbours) && found.len() < ids.len() {
+        if self.has(Flaw::FindsNeighbors) && found.len() < ids.len() {
             found = self.good.list_batches(None, 2).await?.items;
         }
         Ok(found.into_iter().map(|batch| self.shown_batch(batch)).collect())

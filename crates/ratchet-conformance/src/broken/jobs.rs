@@ -65,7 +65,7 @@ impl StoreDecorator for Layer<Jobs> {
             _ => {}
         }
         let mut found = self.good.find(&ids).await?;
-        if self.has(Flaw::FindsNeighbours) && found.len() < ids.len() {
+        if self.has(Flaw::FindsNeighbors) && found.len() < ids.len() {
             found = self.good.list(&JobFilter::default(), None, 2).await?.items;
         }
         Ok(found.into_iter().map(|job| self.shown(job)).collect())
@@ -233,7 +233,7 @@ impl Broken {
         for unit in units {
             let refused = outcomes.iter().any(Result::is_err);
             outcomes.push(if refused {
-                Err(StoreError::new(ErrorKind::Transient, "submit jobs", "a neighbour was refused"))
+                Err(StoreError::new(ErrorKind::Transient, "submit jobs", "a neighbor was refused"))
             } else {
                 self.good.submit(std::slice::from_ref(unit)).await?.remove(0)
             });

@@ -69,7 +69,7 @@ flaws! {
     /// Finds jobs in its own order.
     FindsInItsOwnOrder,
     /// Finds a job for any id.
-    FindsNeighbours,
+    FindsNeighbors,
     /// Handles no more than five hundred of anything.
     StopsAtFiveHundred,
     /// Refuses to do nothing.
@@ -164,7 +164,7 @@ flaws! {
     /// Remembers the owner of what went back.
     KeepsOwner,
     /// One stale settlement makes all stale.
-    PoisonsNeighbours,
+    PoisonsNeighbors,
     /// Does not recognize what it wrote.
     ForgetsItsOwn,
     /// Takes any end for its own.

@@ -47,7 +47,7 @@ impl StoreDecorator for Layer<Turns> {
                 Err(error) if *error.kind() == ErrorKind::Conflict => Turn::default(),
                 other => other?,
             },
-            Flaw::PoisonsNeighbours if self.any_stale(&settlements).await => {
+            Flaw::PoisonsNeighbors if self.any_stale(&settlements).await => {
                 let mut turn = self.good.settle_and_claim(&[], claim).await?;
                 turn.settled = vec![Settled::Conflict; settlements.len()];
                 turn

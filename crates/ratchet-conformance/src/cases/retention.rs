@@ -3,7 +3,7 @@
 /// Adds to the list of cases.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! list_cases_care {
+macro_rules! list_cases_retention {
     ([$($how:tt)*] $($before:tt)*) => { $crate::expand_cases! { [$($how)*] $($before)*
         archive::a_job_is_archived_when_it_ended_long_enough_ago [
             ArchivesNothing, ArchivesEarly, SaysArchived, DeletesInsteadOfArchiving,

@@ -4,7 +4,7 @@
 #[doc(hidden)]
 #[macro_export]
 macro_rules! list_cases_together {
-    ([$($how:tt)*] $($before:tt)*) => { $crate::list_cases_care! { [$($how)*] $($before)*
+    ([$($how:tt)*] $($before:tt)*) => { $crate::list_cases_retention! { [$($how)*] $($before)*
         workflows::a_workflow_comes_back_as_it_was_given [LosesEdges, LosesEdgeOptions, IgnoresConditions],
         workflows::the_steps_of_a_chain_run_one_after_the_other [LosesEdges, IgnoresStart, HidesWhatFollows],
         workflows::a_settlement_and_the_claim_of_what_it_releases_are_one_turn [LosesEdges, ClaimsFirst],
@@ -92,7 +92,7 @@ macro_rules! list_cases_together {
         signals::the_first_signal_counts [SaysDelivered, LastSignalWins],
         signals::a_signal_for_nobody_reaches_nobody [SaysDelivered],
         signals::a_signal_to_a_key_releases_all_that_wait_for_it [DeliversToAll, DeliversApart, DeliversNothing],
-        signals::a_thousand_jobs_are_signalled_at_once [DeliversNothing, LosesWaits],
+        signals::a_thousand_jobs_are_signaled_at_once [DeliversNothing, LosesWaits],
         signals::a_wait_ends_when_its_time_is_over_and_not_before [NeverExpires, ExpiresEarly, SaysDelivered],
         signals::only_jobs_that_still_wait_expire [NeverExpires, DeliversNothing, ControlsNothing],
         signals::waits_end_in_portions [ExpiresWithoutLimit, NeverExpires],
@@ -138,7 +138,7 @@ macro_rules! list_cases_together {
         growth::a_chunk_is_stored_as_a_whole_or_not_at_all [SplitsUnits, ForgetsBusinessKeys],
         growth::children_that_others_stand_for_may_be_given_again_when_the_batch_is_sealed [ForgetsIdempotency],
         growth::only_an_open_batch_takes_children [ExtendsAnything, SealsNothing],
-        batches::an_unknown_batch_is_none [FindsNeighbours, LosesBatches],
+        batches::an_unknown_batch_is_none [FindsNeighbors, LosesBatches],
         batches::a_failed_child_can_be_retried_while_its_batch_waits [CountsFailuresAsSuccess, LosesBatches],
         batches::a_failed_child_cannot_be_retried_when_its_batch_is_over [RetriesAnyChild],
         batches::a_canceled_batch_takes_its_children_along_in_portions [SparesChildren, CancelsAllAtOnce, NeverThrough],

@@ -44,7 +44,7 @@ flaws! {
     /// Tells its listeners what they said themselves.
     HearsItself,
     /// Keeps hints from all of its listeners if one of them sent it.
-    DeafToNeighbours,
+    DeafToNeighbors,
     /// Tells only the first of its listeners.
     TellsTheFirstAlone,
     /// Tells no listener after one that panicked.
@@ -252,7 +252,7 @@ impl BrokenCoordinator {
             CoordinatorFlaw::LosesOrigin => {
                 Box::new(move |hint| listener(&Hint { origin: NodeId(Uuid::nil()), ..hint.clone() }))
             }
-            CoordinatorFlaw::DeafToNeighbours => Box::new(move |hint| {
+            CoordinatorFlaw::DeafToNeighbors => Box::new(move |hint| {
                 if !said.lock().unwrap().contains(&hint.origin) {
                     listener(hint);
                 }

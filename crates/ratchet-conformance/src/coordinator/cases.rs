@@ -13,7 +13,7 @@ macro_rules! list_coordinator_cases {
         delivery::every_priority_arrives_as_it_was_sent [FlattensPriority],
         delivery::origin_and_priority_arrive_exactly [LosesOrigin, FlattensPriority],
         delivery::a_node_does_not_hear_its_own_hints [HearsItself],
-        delivery::those_who_share_a_coordinator_hear_each_other_once [DeafToNeighbours, TellsTwice],
+        delivery::those_who_share_a_coordinator_hear_each_other_once [DeafToNeighbors, TellsTwice],
 
         listeners::every_listener_is_told [TellsTheFirstAlone],
         listeners::a_panicking_listener_does_not_harm_the_others [StopsAtPanic, CountsNoPanics],

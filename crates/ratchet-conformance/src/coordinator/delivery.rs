@@ -45,13 +45,13 @@ pub(super) async fn a_node_does_not_hear_its_own_hints(cluster: Cluster) {
 
 pub(super) async fn those_who_share_a_coordinator_hear_each_other_once(cluster: Cluster) {
     let ((a, ear), (b, ear_b)) = (cluster.node().await, cluster.node().await);
-    let neighbour = a.listens_as(new_id());
+    let neighbor = a.listens_as(new_id());
     let hint = a.notifies(Priority::Normal);
-    neighbour.hears(&hint).await;
+    neighbor.hears(&hint).await;
     ear_b.hears(&hint).await;
     let last = b.speaks();
-    neighbour.hears(&last).await;
-    assert_eq!(neighbour.heard(), [hint, last.clone()]);
+    neighbor.hears(&last).await;
+    assert_eq!(neighbor.heard(), [hint, last.clone()]);
     ear.hears(&last).await;
     assert_eq!(ear.heard(), [last]);
 }

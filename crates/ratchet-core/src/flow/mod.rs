@@ -5,17 +5,17 @@
 //! writes that end. What follows from an end is computed by [`follow`] and, as the writes that carry it out, by
 //! [`Consequences::plan`]; what a retry brings back by [`revive`]. All of them are pure, and every store applies what they say.
 
-mod condition;
-mod consequences;
 mod edge;
+mod condition;
 mod flags;
-mod overview;
-mod plan;
-mod revival;
 mod shape;
+mod plan;
+mod consequences;
 mod signal_plan;
 mod signaled;
+mod revival;
 mod undecidable;
+mod overview;
 
 pub use condition::{Condition, Operator, ResultTest};
 pub use consequences::{Consequences, End, Fate, WaitState, follow};

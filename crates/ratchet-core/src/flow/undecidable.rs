@@ -12,7 +12,7 @@ pub fn undecidable<'a>(
     if !may_be_undecidable(job) {
         return None;
     }
-    let (edge, _) = before.into_iter().find(|(edge, parent)| is_untold(job, edge, *parent))?;
+    let (edge, _) = before.into_iter().find(|(edge, parent)| is_undecidable(job, edge, *parent))?;
     let (id, parent, condition) = (job.id, edge.parent, &edge.condition);
     Some(format!(
         "job {id} never ran: whether to run could not be told from job {parent} ({condition}), whose result does not \
@@ -25,7 +25,7 @@ pub fn may_be_undecidable(job: &JobRecord) -> bool {
     job.flow.has(JobFlags::INPUTS) && job.attempts == 0 && job.crash_count == 0
 }
 
-fn is_untold(job: &JobRecord, edge: &Edge, parent: Option<&JobRecord>) -> bool {
+fn is_undecidable(job: &JobRecord, edge: &Edge, parent: Option<&JobRecord>) -> bool {
     if edge.state != EdgeState::NotHeld || edge.condition.test().is_none() {
         return false;
     }

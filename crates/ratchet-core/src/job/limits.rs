@@ -70,7 +70,7 @@ pub const SUBMIT_JOBS_MAX: usize = 10_000;
 /// Most retries of one job.
 pub const RETRIES_MAX: u32 = 10_000;
 
-/// Most dead letters that one call gives a new life.
+/// Most dead letters that one call retries.
 pub const RETRY_ALL_MAX: usize = 1_000;
 
 /// Refuses empty text, text over `chars_max`, and NUL characters.
@@ -201,7 +201,7 @@ pub fn check_submit_count(count: usize) -> Result<(), InvalidInput> {
     Ok(())
 }
 
-/// Refuses to give none, or more than [`RETRY_ALL_MAX`], dead letters a new life in one call.
+/// Refuses to retry none, or more than [`RETRY_ALL_MAX`], dead letters in one call.
 pub fn check_retry_count(count: usize) -> Result<(), InvalidInput> {
     if (1..=RETRY_ALL_MAX).contains(&count) {
         return Ok(());

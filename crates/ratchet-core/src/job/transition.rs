@@ -115,7 +115,7 @@ pub enum Event {
     Pause,
     /// A person lets a paused job go on.
     Resume,
-    /// A person gives a failed job a new life.
+    /// A person retries a failed job.
     Retry,
     /// What the job waited for has come.
     Release,

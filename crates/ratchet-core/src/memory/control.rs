@@ -68,7 +68,7 @@ impl Tables {
         Ok(Some(Transitioned { from: before.place(), job: job.clone(), followed: Vec::new() }))
     }
 
-    /// Gives a failed job a new life; after an error the caller puts back what was.
+    /// Retries a failed job. After an error the caller restores the tables.
     pub(super) fn retry(&mut self, id: JobId, now: Timestamp) -> Result<Option<Transitioned>, StoreError> {
         let Some(job) = self.jobs.get(&id).filter(|job| job.retried(false).is_some()) else { return Ok(None) };
         if let Some(problem) = self.undecidable(job) {

@@ -11,7 +11,7 @@ use crate::job_head::JobHead;
 use crate::page::{JobCursor, JobFilter, ListCursor, Page};
 use crate::record::JobRecord;
 use crate::state::JobState;
-use crate::store::{DeadLetterStore, LETTERS_LOOKED_AT_MAX, RetriedAll};
+use crate::store::{DEAD_LETTERS_EXAMINED_MAX, DeadLetterStore, RetriedAll};
 
 #[async_trait]
 impl DeadLetterStore for MemoryStore {
@@ -23,7 +23,7 @@ impl DeadLetterStore for MemoryStore {
     ) -> Result<Page<DeadLetter>, StoreError> {
         check_limit(limit)?;
         let (tables, _) = self.open();
-        let mut items = tables.letters(filter, after, limit + 1);
+        let mut items = tables.dead_letters(filter, after, limit + 1);
         let more = items.len() > limit;
         items.truncate(limit);
         let next = items.last().filter(|_| more).map(|letter| JobCursor(letter.id));
@@ -33,13 +33,13 @@ impl DeadLetterStore for MemoryStore {
     async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
         let mut retry = BulkRetry::new(limit)?;
         let (mut tables, now) = self.open();
-        let letters = tables.letters(&filter.jobs, None, LETTERS_LOOKED_AT_MAX);
-        let meant = letters.iter().filter(|letter| filter.passes(letter));
+        let dead_letters = tables.dead_letters(&filter.jobs, None, DEAD_LETTERS_EXAMINED_MAX);
+        let meant = dead_letters.iter().filter(|letter| filter.passes(letter));
         let meant: Vec<JobRecord> = meant.filter_map(|letter| tables.jobs.get(&letter.id).cloned()).collect();
-        let ties = tables.letter_ties(&meant);
+        let ties = tables.dead_letter_ties(&meant);
         retry.judge(meant, &ties);
         let before = tables.clone();
-        let retried = tables.retry_letters(&retry, now);
+        let retried = tables.retry_dead_letters(&retry, now);
         if retried.is_err() {
             *tables = before;
         }
@@ -48,17 +48,17 @@ impl DeadLetterStore for MemoryStore {
 }
 
 impl Tables {
-    fn letters(&self, filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Vec<DeadLetter> {
+    fn dead_letters(&self, filter: &JobFilter, after: Option<JobCursor>, limit: usize) -> Vec<DeadLetter> {
         if !has_failed(filter) {
             return Vec::new();
         }
         let (from, until) = filter.id_range(after.map(ListCursor::from));
         let listed = self.jobs.values().rev().filter(|job| (from..until).contains(&job.id));
         let failed = listed.filter(|job| job.state == JobState::Failed && filter.passes(&JobHead::of(job)));
-        failed.filter_map(|job| self.letter(job)).take(limit).collect()
+        failed.filter_map(|job| self.dead_letter(job)).take(limit).collect()
     }
 
-    fn letter(&self, job: &JobRecord) -> Option<DeadLetter> {
+    fn dead_letter(&self, job: &JobRecord) -> Option<DeadLetter> {
         let last = self.attempts.range((job.id, 0)..=(job.id, u64::MAX)).next_back();
         Some(DeadLetter {
             id: job.id,
@@ -70,15 +70,15 @@ impl Tables {
         })
     }
 
-    fn letter_ties(&self, letters: &[JobRecord]) -> LetterTies {
-        let undecidable = letters.iter().filter(|job| self.undecidable(job).is_some()).map(|job| job.id).collect();
+    fn dead_letter_ties(&self, jobs: &[JobRecord]) -> LetterTies {
+        let undecidable = jobs.iter().filter(|job| self.undecidable(job).is_some()).map(|job| job.id).collect();
         let batches: Vec<Batch> =
-            LetterTies::batches(letters).iter().filter_map(|id| self.batches.get(id).cloned()).collect();
+            LetterTies::batches(jobs).iter().filter_map(|id| self.batches.get(id).cloned()).collect();
         LetterTies::new(undecidable, &batches)
     }
 
-    /// Retries the letters that were chosen; after an error the caller puts back what was.
-    fn retry_letters(&mut self, retry: &BulkRetry, now: Timestamp) -> Result<RetriedAll, StoreError> {
+    /// Retries the dead letters that were chosen; after an error the caller puts back what was.
+    fn retry_dead_letters(&mut self, retry: &BulkRetry, now: Timestamp) -> Result<RetriedAll, StoreError> {
         retry.refuse_held(retry.held_keys(|key| self.business_keys.get(key).copied()))?;
         for letter in retry.plain() {
             self.retry_row(letter.id, now)?;

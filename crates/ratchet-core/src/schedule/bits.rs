@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_find_their_neighbours() {
+    fn bits_find_their_neighbors() {
         let bits: Bits = [0, 15, 59].into_iter().collect();
         let check = |number, first, last, below| {
             assert_eq!(bits.first_from(number), first, "first from {number}");

@@ -8,20 +8,20 @@
 //! which together name wall-clock times (`pattern.rs`). A zone's clock runs in step with time from one shift to the next
 //! (`stretch.rs`), so `cron.rs` searches one such stretch after the other and decides at the seams, by the [`DstPolicy`].
 
-mod bits;
-mod cron;
-mod days;
-mod dst;
-mod every;
 mod expression;
+mod bits;
 mod field;
+mod days;
+mod pattern;
+mod zone;
+mod stretch;
+mod dst;
+mod cron;
+mod every;
 mod misfire;
 mod overlap;
-mod pattern;
 mod record;
-mod stretch;
 mod word;
-mod zone;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -42,7 +42,7 @@ pub struct RetriedAll {
 }
 
 /// Maximum number of dead letters that are examined to find those of a filter.
-pub const LETTERS_LOOKED_AT_MAX: usize = 20_000;
+pub const DEAD_LETTERS_EXAMINED_MAX: usize = 20_000;
 
 /// The same in pages: pages of a filter that few letters pass may have few letters, or none.
-pub const LETTER_PAGES_MAX: usize = LETTERS_LOOKED_AT_MAX / PAGE_LIMIT_MAX;
+pub const LETTER_PAGES_MAX: usize = DEAD_LETTERS_EXAMINED_MAX / PAGE_LIMIT_MAX;

@@ -13,22 +13,22 @@
 //! - **Rules come from the core.** A store reads rows, asks a pure function of this crate and writes what it returns.
 //! - **Bounded work.** A call examines no more than its limit, or the bound that it documents, however much is stored.
 
-mod archive;
-mod batches;
-mod breakers;
-mod cluster;
+mod jobs;
+mod turn;
 mod control;
+mod batches;
+mod cluster;
+mod queues;
+mod query;
+mod schedules;
+mod signals;
+mod archive;
 mod dead_letters;
-mod decorator;
+mod resources;
+mod breakers;
 mod insight;
 mod job_log;
-mod jobs;
-mod query;
-mod queues;
-mod schedules;
-mod resources;
-mod signals;
-mod turn;
+mod decorator;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub use batches::{BatchStore, CanceledChildren};
 pub use breakers::BreakerStore;
 pub use cluster::{ClusterStore, HeartbeatStore, Orphans, Progress, Running};
 pub use control::{ControlStore, Replacement, Transitioned};
-pub use dead_letters::{DeadLetterStore, LETTER_PAGES_MAX, LETTERS_LOOKED_AT_MAX, RetriedAll};
+pub use dead_letters::{DEAD_LETTERS_EXAMINED_MAX, DeadLetterStore, LETTER_PAGES_MAX, RetriedAll};
 pub use decorator::{Access, Call, StoreDecorator};
 pub use insight::{InsightStore, LANES_MAX, WaitingLane};
 pub use job_log::{JobLogStore, PurgeLog, PurgedLog};

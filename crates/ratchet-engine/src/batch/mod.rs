@@ -1,10 +1,10 @@
 //! Batches: many jobs that are counted together, given at once or as a stream.
 
 mod builder;
-mod cancel;
-mod end;
 mod feed;
+mod end;
 mod handle;
+mod cancel;
 
 pub use builder::BatchBuilder;
 pub use feed::{FeedCause, FeedError, OpenBatch};

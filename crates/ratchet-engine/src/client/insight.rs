@@ -116,7 +116,7 @@ impl Gauges {
         Self { node, queues: BTreeSet::new() }
     }
 
-    async fn tell(&mut self) -> Result<(), StoreError> {
+    async fn record(&mut self) -> Result<(), StoreError> {
         let waiting = waiting_by_queue(&*self.node.store).await?;
         let dead_letters = self.node.store.count_ended(JobState::Failed, COUNTED_MAX).await?;
         self.queues.extend(waiting.keys().cloned());
@@ -143,7 +143,7 @@ impl Upkeep for Gauges {
     const LOOP: Loop = Loop::Gauges;
 
     async fn look(&mut self, _standing: &Standing) -> Result<Duration, StoreError> {
-        self.tell().await?;
+        self.record().await?;
         Ok(spread(self.node.timing.gauges))
     }
 }
@@ -172,10 +172,10 @@ mod tests {
         let mut gauges = Gauges::new(NodeContext::for_test(store, crate::new_node_id()));
         let empty = |count: usize| (0..count).map(|n| QueueName::new(format!("empty-{n}")).unwrap());
         gauges.queues.extend(empty(QUEUES_MAX - 1));
-        gauges.tell().await.unwrap();
+        gauges.record().await.unwrap();
         assert_eq!(gauges.queues.len(), QUEUES_MAX);
         gauges.queues.extend(empty(QUEUES_MAX));
-        gauges.tell().await.unwrap();
+        gauges.record().await.unwrap();
         assert_eq!((gauges.queues.len(), gauges.queues.first().unwrap().as_str()), (1, "full"));
     }
 }

@@ -1,14 +1,14 @@
 //! What handlers write down: gathered in memory, bounded everywhere, written in the background, in the way of nobody.
 
-mod attempt;
 mod config;
+mod log;
+mod attempt;
 #[cfg(feature = "log-layer")]
 mod layer;
-mod log;
 mod queue;
-mod read;
-mod sink;
 mod writer;
+mod sink;
+mod read;
 
 pub(crate) use attempt::{AttemptLog, Writing};
 pub use config::JobLogs;

@@ -101,8 +101,8 @@ struct ValidatedNode {
     hooks: Hooks,
 }
 
-/// What a node writes to the store when it starts.
-struct Entry {
+/// The writes of a starting node.
+struct InitialWrites {
     registration: NodeRegistration,
     publish: watch::Sender<Standing>,
     schedules: Vec<NewSchedule>,
@@ -145,7 +145,7 @@ impl RatchetBuilder {
     }
 
     /// Checks every option and puts the node together, without reading or writing the store.
-    fn validate(self) -> Result<(ValidatedNode, Entry), StartError> {
+    fn validate(self) -> Result<(ValidatedNode, InitialWrites), StartError> {
         let store = self.store.ok_or(StartError::NoStore)?;
         let (mut config, rules) = (self.config, self.rules);
         for (queue, slots) in self.queues {
@@ -184,14 +184,14 @@ impl RatchetBuilder {
         let hooks = Hooks { hooks: self.hooks, meter };
         let validated =
             ValidatedNode { node, config, runner, states, services, strategy, listeners, bulk_listeners, hooks };
-        Ok((validated, Entry { registration, publish, schedules, limits }))
+        Ok((validated, InitialWrites { registration, publish, schedules, limits }))
     }
 }
 
 impl ValidatedNode {
     /// Enters the node into the store, with what its code declares. If that fails, nothing is left behind.
-    async fn register(&self, entry: Entry) -> Result<Registered, StoreError> {
-        let Entry { registration, publish, schedules, limits } = entry;
+    async fn register(&self, writes: InitialWrites) -> Result<Registered, StoreError> {
+        let InitialWrites { registration, publish, schedules, limits } = writes;
         let (store, id) = (&self.node.store, registration.id);
         let orders = BreakerOrders::begin(self.node.clone(), &self.services).await?;
         let heartbeat = Heartbeat::start(self.node.clone(), publish, registration).await?;

@@ -14,7 +14,6 @@ use ratchet_core::{
 use crate::observe::bus::{Bus, EventStream};
 use crate::observe::job_metrics::Recorder;
 use crate::observe::metrics::Meter;
-use crate::observe::settled_events::settled_events;
 
 /// Something that happened to a job.
 ///
@@ -308,16 +307,12 @@ impl EventBus {
         }
     }
 
-    /// Publishes the events of a committed settlement, and counts its metrics.
-    pub(crate) fn publish_settled(
-        &self,
-        metrics: &mut impl Recorder,
-        job: &JobRecord,
-        settlement: &Settlement,
-        defer: Option<DeferReason>,
-    ) {
-        metrics.settled(job, settlement);
-        let (node, now) = (Some(settlement.fence.node), || self.clock.now());
-        settled_events(job, settlement, defer, now, |what| self.publish_with(metrics, job, node, what));
+    /// Publishes the events of a committed settlement. [`Recorder::settled`] counts them.
+    pub(crate) fn publish_settled(&self, job: &JobRecord, settlement: &Settlement, events: Vec<JobEventKind>) {
+        if self.is_heard() {
+            for what in events {
+                self.bus.send(self.event(job.into(), Some(settlement.fence.node), what));
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Which metrics belong to what happens to a job: told at once, or gathered for many jobs.
+//! The metrics of events and settlements: recorded at once, or batched for many jobs.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use ratchet_core::{AttemptStatus, Change, JobRecord, Kind, QueueName, Settlement
 use crate::observe::events::JobEventKind;
 use crate::observe::metrics::{Labels, Meter, names};
 
-/// Whom metrics are told.
+/// A receiver of metrics.
 pub(crate) trait Recorder {
-    /// Something happened so many times.
+    /// Counts `times` occurrences.
     fn count(&mut self, name: &'static str, labels: Labels<'_>, times: u64);
 
-    /// Something took so long.
+    /// Records a duration.
     fn time(&mut self, name: &'static str, labels: Labels<'_>, took: Duration);
 
-    /// An event of a job.
+    /// Records an event of a job.
     fn event(&mut self, kind: &Kind, queue: &QueueName, what: &JobEventKind) {
         let kind = ("kind", kind.as_str());
         let mut once = |name, labels: Labels<'_>| self.count(name, labels, 1);
@@ -39,8 +39,8 @@ pub(crate) trait Recorder {
         }
     }
 
-    /// Records a settlement: the times of its attempt, and a failure by how the attempt ended.
-    fn settled(&mut self, job: &JobRecord, settlement: &Settlement) {
+    /// Records a committed settlement: the times of its attempt, a failure by how the attempt ended, and its events.
+    fn settled(&mut self, job: &JobRecord, settlement: &Settlement, events: &[JobEventKind]) {
         let (kind, attempt) = (("kind", job.spec.kind.as_str()), settlement.attempt.as_ref());
         if let Some(attempt) = attempt {
             self.time(names::DURATION, &[kind, ("outcome", attempt.status.as_str())], attempt.timing.duration);
@@ -55,6 +55,9 @@ pub(crate) trait Recorder {
             };
             self.count(names::FAILED, &[kind, ("class", class)], 1);
         }
+        for what in events {
+            self.event(&job.spec.kind, &job.spec.queue, what);
+        }
     }
 }
 
@@ -68,14 +71,15 @@ impl Recorder for &Meter {
     }
 }
 
-/// Metrics of many jobs, which are told together: of a job that does little, telling each metric alone is a good part of
-/// what it costs.
+/// Metrics of many jobs, which are recorded together: for a job that does little, recording each metric alone is a good part
+/// of its cost.
 #[derive(Debug, Default)]
 pub(crate) struct BatchedMetrics {
     metrics: Vec<BatchedMetric>,
 }
 
-/// What has come together under one name with the same labels. It stays, empty, when it was told: the next jobs are mostly of the same kinds.
+/// The values of one name with the same labels. It stays, empty, after it was recorded: the next jobs are mostly of the same
+/// kinds.
 #[derive(Debug)]
 struct BatchedMetric {
     name: &'static str,
@@ -84,12 +88,13 @@ struct BatchedMetric {
     seconds: Vec<f64>,
 }
 
-/// Metrics that are kept for the next jobs; where kinds come and go, those that are gone are not looked through for ever.
+/// The maximum number of metrics that stay for the next jobs: where kinds come and go, those that are gone are not searched
+/// forever.
 const KEPT_MAX: usize = 128;
 
 impl BatchedMetrics {
-    /// Tells what has gathered.
-    pub(crate) fn tell(&mut self, meter: &Meter) {
+    /// Records the batch.
+    pub(crate) fn record(&mut self, meter: &Meter) {
         for metric in &mut self.metrics {
             if metric.count == 0 && metric.seconds.is_empty() {
                 continue;
@@ -182,32 +187,32 @@ mod tests {
     }
 
     #[test]
-    fn figures_with_the_same_labels_are_told_together_and_once() {
+    fn metrics_with_the_same_labels_are_recorded_together_and_once() {
         let calls = Calls::default();
         let meter = Meter::new(Arc::new(calls.clone()));
-        let mut gathered = BatchedMetrics::default();
+        let mut batched = BatchedMetrics::default();
         for kind in ["a", "b", "a"] {
-            gathered.count("ended", &[("kind", kind)], 1);
-            gathered.time("took", &[("kind", kind)], Duration::from_secs(2));
+            batched.count("ended", &[("kind", kind)], 1);
+            batched.time("took", &[("kind", kind)], Duration::from_secs(2));
         }
         assert_eq!(calls.taken(), Vec::<String>::new(), "nothing before it is asked for");
-        gathered.tell(&meter);
-        let told = calls.taken();
-        assert_eq!(told, ["count ended a 2", "time took a 2", "time took a 2", "count ended b 1", "time took b 2"]);
-        gathered.tell(&meter);
+        batched.record(&meter);
+        let recorded = calls.taken();
+        assert_eq!(recorded, ["count ended a 2", "time took a 2", "time took a 2", "count ended b 1", "time took b 2"]);
+        batched.record(&meter);
         assert_eq!(calls.taken(), Vec::<String>::new(), "nothing twice");
-        gathered.count("ended", &[("kind", "b")], 3);
-        gathered.tell(&meter);
+        batched.count("ended", &[("kind", "b")], 3);
+        batched.record(&meter);
         assert_eq!(calls.taken(), ["count ended b 3"]);
     }
 
     #[test]
     fn kinds_that_come_and_go_are_forgotten() {
-        let mut gathered = BatchedMetrics::default();
+        let mut batched = BatchedMetrics::default();
         for kind in 0..=KEPT_MAX {
-            gathered.count("ended", &[("kind", &kind.to_string())], 1);
+            batched.count("ended", &[("kind", &kind.to_string())], 1);
         }
-        gathered.tell(&Meter::default());
-        assert_eq!(gathered.metrics.len(), 0);
+        batched.record(&Meter::default());
+        assert_eq!(batched.metrics.len(), 0);
     }
 }

@@ -153,26 +153,26 @@ impl Meter {
     }
 
     pub(crate) fn count(&self, name: &'static str, labels: Labels<'_>, times: u64) {
-        self.tell(|collector| collector.count(name, labels, times));
+        self.record(|collector| collector.count(name, labels, times));
     }
 
     pub(crate) fn time(&self, name: &'static str, labels: Labels<'_>, took: Duration) {
-        self.tell(|collector| collector.time(name, labels, took.as_secs_f64()));
+        self.record(|collector| collector.time(name, labels, took.as_secs_f64()));
     }
 
     pub(crate) fn times(&self, name: &'static str, labels: Labels<'_>, seconds: &[f64]) {
-        self.tell(|collector| collector.times(name, labels, seconds));
+        self.record(|collector| collector.times(name, labels, seconds));
     }
 
     pub(crate) fn gauge(&self, name: &'static str, labels: Labels<'_>, value: f64) {
-        self.tell(|collector| collector.gauge(name, labels, value));
+        self.record(|collector| collector.gauge(name, labels, value));
     }
 
-    fn tell(&self, tell: impl FnOnce(&dyn MetricsCollector)) {
+    fn record(&self, record: impl FnOnce(&dyn MetricsCollector)) {
         if self.broken.load(Ordering::Relaxed) {
             return;
         }
-        if guard::call(self, guard::METRICS_COLLECTOR, || tell(&*self.collector)).is_err() {
+        if guard::call(self, guard::METRICS_COLLECTOR, || record(&*self.collector)).is_err() {
             self.broken.store(true, Ordering::Relaxed);
         }
     }

@@ -1,7 +1,7 @@
 //! What a node reports: events, metrics, statistics, health and traces.
 
 pub(crate) mod events;
-mod settled_events;
+pub(crate) mod settled_events;
 pub(crate) mod bus;
 pub mod metrics;
 pub(crate) mod job_metrics;

@@ -83,7 +83,7 @@ actions! {
     Pause "pause"
     /// Let a job, a schedule or a queue go on, or reset the circuit breaker of a service.
     Resume "resume"
-    /// Give a dead letter a new life, or many of them.
+    /// Retry a dead letter, or many of them.
     Retry "retry"
     /// Delete a job that has ended.
     Delete "delete"

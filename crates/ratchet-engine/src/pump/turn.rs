@@ -8,7 +8,9 @@ use ratchet_core::{ErrorKind, Followed, FollowedBy, JobFlags, Priority, Settled,
 
 use tracing::Instrument;
 
+use crate::observe::job_metrics::Recorder as _;
 use crate::observe::metrics::names;
+use crate::observe::settled_events::settled_events;
 use crate::observe::stats::Loop;
 use crate::pump::Pump;
 use crate::pump::attempts::permit_of;
@@ -111,7 +113,7 @@ impl Pump {
             self.timers.poll = Instant::now();
         }
         // Last: the claimed jobs run meanwhile.
-        self.metrics.tell(&self.counters.meter);
+        self.metrics.record(&self.counters.meter);
     }
 
     /// Publishes the first `count` settlements and frees their slots. Returns whether to poll for jobs that they created or
@@ -130,7 +132,9 @@ impl Pump {
             }
             match settled {
                 Settled::Applied | Settled::AlreadyApplied => {
-                    self.client.bus().publish_settled(&mut self.metrics, &ended.job, &settlement, ended.defer);
+                    let events = settled_events(&ended.job, &settlement, ended.defer, || self.client.now());
+                    self.metrics.settled(&ended.job, &settlement, &events);
+                    self.client.bus().publish_settled(&ended.job, &settlement, events);
                     // The jobs that the handler's own transaction has released are not in this turn.
                     let unseen = *settled == Settled::AlreadyApplied && ended.job.flow.has(JobFlags::DEPENDANTS);
                     poll_again |= unseen || !settlement.new_jobs.is_empty();

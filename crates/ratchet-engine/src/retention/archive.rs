@@ -34,7 +34,7 @@ impl Client {
     /// Moves jobs to the archive that ended in this state longer ago than `age`; says how many.
     ///
     /// Nodes do this all the time, by their `retention`. This is for whoever does not want to wait, or lets no node do it. As they do, it
-    /// goes in small portions with pauses in between, so that those who work meanwhile hardly notice.
+    /// goes in small transactions with pauses in between, so that those who work meanwhile hardly notice.
     ///
     /// # Errors
     /// [`Invalid`](ratchet_core::ErrorKind::Invalid) for a state that is no end.
@@ -55,7 +55,7 @@ impl Client {
             moved += now;
             after = last;
             if !more {
-                self.tell_count(moved, |count| BulkEventKind::JobsArchived { state, count });
+                self.publish_count(moved, |count| BulkEventKind::JobsArchived { state, count });
                 return Ok(moved);
             }
             pace.rest().await;
@@ -84,34 +84,33 @@ impl Client {
     /// ```
     pub async fn archive_dead_letters_of(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
         let state = JobState::Failed;
-        let mut old = self.old_letters(filter, age).await?;
+        let mut old = self.old_dead_letters(filter, age).await?;
         let (mut moved, mut pace) = (0, Pace::new());
-        while let Some(letters) = old.next(self, pace.begin(TOGETHER)).await? {
-            let limit = letters.len();
-            let request =
-                ArchiveRequest { removal: Removal::Archive, state, age, after: None, limit, only: Some(letters) };
+        while let Some(ids) = old.next(self, pace.begin(TOGETHER)).await? {
+            let limit = ids.len();
+            let request = ArchiveRequest { removal: Removal::Archive, state, age, after: None, limit, only: Some(ids) };
             moved += self.store().archive(&request).await?.moved;
             pace.rest().await;
         }
-        self.tell_count(moved, |count| BulkEventKind::JobsArchived { state, count });
+        self.publish_count(moved, |count| BulkEventKind::JobsArchived { state, count });
         Ok(moved)
     }
 
     /// How many dead letters [`archive_dead_letters_of`](Self::archive_dead_letters_of) would take, at most: those stay that
     /// something live hangs on.
     pub async fn dead_letters_to_archive(&self, filter: &DeadLetterFilter, age: Duration) -> Result<u64, StoreError> {
-        let mut old = self.old_letters(filter, age).await?;
+        let mut old = self.old_dead_letters(filter, age).await?;
         let mut count = 0;
-        while let Some(letters) = old.next(self, TOGETHER).await? {
-            count += letters.len() as u64;
+        while let Some(ids) = old.next(self, TOGETHER).await? {
+            count += ids.len() as u64;
         }
         Ok(count)
     }
 
-    async fn old_letters(&self, filter: &DeadLetterFilter, age: Duration) -> Result<OldLetters, StoreError> {
+    async fn old_dead_letters(&self, filter: &DeadLetterFilter, age: Duration) -> Result<OldDeadLetters, StoreError> {
         self.demand(Action::Archive, &Target::Ended)?;
         let jobs = self.ended_before(filter.jobs.clone(), age).await?;
-        Ok(OldLetters { filter: DeadLetterFilter { jobs, ..filter.clone() }, after: None, over: false })
+        Ok(OldDeadLetters { filter: DeadLetterFilter { jobs, ..filter.clone() }, after: None, over: false })
     }
 
     /// Those of a filter that are old enough to be archived: what ended at the very cutoff is, and what ended before it was
@@ -135,17 +134,17 @@ impl Client {
             let now = self.store().purge_archive(age, limit).await?;
             purged += now;
             if now < limit as u64 {
-                self.tell_count(purged, |count| BulkEventKind::ArchivePurged { count });
+                self.publish_count(purged, |count| BulkEventKind::ArchivePurged { count });
                 return Ok(purged);
             }
             pace.rest().await;
         }
     }
 
-    /// Tells of so many, if there were any.
-    pub(super) fn tell_count(&self, count: u64, what: impl FnOnce(u64) -> BulkEventKind) {
+    /// Publishes an event about `count` jobs or lines, unless there are none.
+    pub(super) fn publish_count(&self, count: u64, what: impl FnOnce(u64) -> BulkEventKind) {
         if count > 0 {
-            self.tell(what(count));
+            self.publish_bulk(what(count));
         }
     }
 }
@@ -154,15 +153,15 @@ fn check_ended(state: JobState) -> Result<(), StoreError> {
     limits::check_ended(state).map_err(|error| StoreError::refused("archiving jobs", error))
 }
 
-/// Dead letters of a filter, a portion at a time.
-struct OldLetters {
+/// The dead letters of a filter that failed long enough ago, a page at a time.
+struct OldDeadLetters {
     filter: DeadLetterFilter,
     after: Option<JobCursor>,
     over: bool,
 }
 
-impl OldLetters {
-    /// The next portion, which may be empty; `None` after the last.
+impl OldDeadLetters {
+    /// Returns the next page, which may be empty; `None` after the last.
     async fn next(&mut self, client: &Client, most: usize) -> Result<Option<Vec<JobId>>, StoreError> {
         if self.over {
             return Ok(None);

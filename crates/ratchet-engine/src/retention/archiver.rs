@@ -149,7 +149,7 @@ impl Archiver {
                     _ => self.pace.rest().await,
                 }
             };
-            self.tell(chore, done, deleted);
+            self.report(chore, done, deleted);
             if !ended {
                 break;
             }
@@ -181,12 +181,12 @@ impl Archiver {
         }
     }
 
-    fn tell(&self, chore: Chore, count: u64, deleted: u64) {
-        self.node.client.tell_count(deleted, |count| BulkEventKind::JobsDeleted { count });
+    fn report(&self, chore: Chore, count: u64, deleted: u64) {
+        self.node.client.publish_count(deleted, |count| BulkEventKind::JobsDeleted { count });
         if count + deleted > 0 {
             tracing::debug!(?chore, count, deleted, "archived or purged");
         }
-        self.node.client.tell_count(count, |count| match chore {
+        self.node.client.publish_count(count, |count| match chore {
             Chore::Archive(state, ..) => BulkEventKind::JobsArchived { state, count },
             Chore::PurgeArchive(_) => BulkEventKind::ArchivePurged { count },
             Chore::PurgeSchedules(_) => BulkEventKind::SchedulesPurged { count },

@@ -52,13 +52,13 @@ impl Client {
         Ok(DeadLetterGroups { groups: grouping.into_groups(), looked_at, complete: after.is_none() })
     }
 
-    /// Gives up to `limit` (1 to 1,000) dead letters a new life, the newest first: all of them, or none. One event is told for all.
+    /// Retries up to `limit` (1 to 1,000) dead letters, the newest first: all of them, or none. Publishes one event for all.
     ///
     /// Children of batches that are over are passed over.
     ///
     /// # Errors
     /// [`Duplicate`](ratchet_core::ErrorKind::Duplicate) if a live job holds the business key of one of them. The error
-    /// names those [letters](StoreError::held); with [`except`](DeadLetterFilter::except) the others can be retried.
+    /// names those [dead letters](StoreError::held); with [`except`](DeadLetterFilter::except) the others can be retried.
     pub async fn retry_all(&self, filter: &DeadLetterFilter, limit: usize) -> Result<RetriedAll, StoreError> {
         let Some(jobs) = self.scoped(&filter.jobs) else { return Ok(RetriedAll::default()) };
         let filter = &DeadLetterFilter { jobs: jobs.into_owned(), ..filter.clone() };
@@ -66,7 +66,7 @@ impl Client {
         let retried = self.store().retry_all(filter, limit).await?;
         if retried.count > 0 {
             let (count, revived) = (retried.count, retried.revived);
-            self.tell(BulkEventKind::JobsRetried { count, revived, filter: Box::new(filter.clone()) });
+            self.publish_bulk(BulkEventKind::JobsRetried { count, revived, filter: Box::new(filter.clone()) });
         }
         if let Some(priority) = retried.priority {
             self.wake().work();

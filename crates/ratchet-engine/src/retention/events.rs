@@ -19,7 +19,7 @@ pub struct BulkEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BulkEventKind {
-    /// Dead letters were given a new life. Nothing is told of each.
+    /// Dead letters were retried. There is no event for each of them.
     JobsRetried {
         /// How many.
         count: u64,

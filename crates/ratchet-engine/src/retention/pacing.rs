@@ -1,37 +1,37 @@
-//! How much goes into one transaction, and how long the pause after it is.
+//! The size of one transaction, and the pause after it.
 
 use std::time::{Duration, Instant};
 
-/// About how long a portion may take: whoever needs the same rows, the same disk or the same processor waits no longer.
+/// About how long a transaction may take: work that needs the same rows, disk or processor waits no longer.
 const LONG: Duration = Duration::from_millis(3);
-/// The least part of a full portion. Below it a transaction costs more than what it does.
+/// The least fraction of a full transaction. Below it a transaction costs more than what it does.
 const LEAST: f64 = 0.1;
 
-/// The least pause between two portions, and how many times as long as the portion took it is: who works has the rest of the time,
-/// whatever the database takes.
+/// The least pause between two transactions, and its length as a multiple of the transaction's: other work has the rest of
+/// the time, whatever the database takes.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_TIMES: u32 = 3;
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Much work, a portion at a time with pauses in between. It takes at most a quarter of the time.
+/// Much work, a small transaction at a time with pauses in between. It takes at most a quarter of the time.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    portion: Portion,
+    fraction: Fraction,
     began: Instant,
 }
 
 impl Pace {
     pub(crate) fn new() -> Self {
-        Self { portion: Portion::FULL, began: Instant::now() }
+        Self { fraction: Fraction::FULL, began: Instant::now() }
     }
 
-    /// A portion begins: how much of `most` it is.
+    /// Begins a transaction and returns its size, where `most` is a full one.
     pub(crate) fn begin(&mut self, most: usize) -> usize {
         self.began = Instant::now();
-        self.portion.of(most)
+        self.fraction.of(most)
     }
 
-    /// It has ended, and others will follow.
+    /// Ends a transaction that others will follow, and pauses.
     pub(crate) async fn rest(&mut self) {
         self.rest_for(PAUSE_TIMES, PAUSE_MIN).await;
     }
@@ -43,20 +43,20 @@ impl Pace {
 
     async fn rest_for(&mut self, times: u32, least: Duration) {
         let took = self.began.elapsed();
-        self.portion = self.portion.after(took);
+        self.fraction = self.fraction.after(took);
         tokio::time::sleep((took * times).clamp(least, PAUSE_MAX)).await;
     }
 }
 
-/// The part of a full portion that is done at once: as much as the database does in a moment.
+/// The fraction of a full transaction that is done at once: as much as the database does in a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Portion(f64);
+struct Fraction(f64);
 
-impl Portion {
-    /// A full one.
+impl Fraction {
+    /// A full transaction.
     const FULL: Self = Self(1.0);
 
-    /// How many, where `most` are a full one.
+    /// Returns the size, where `most` is a full transaction.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -67,7 +67,7 @@ impl Portion {
         ((most as f64 * self.0) as usize).max(1)
     }
 
-    /// One took so long: the next is smaller or greater, by half or double at the most.
+    /// Returns the fraction after a transaction of this duration: smaller or greater, by half or double at the most.
     #[must_use]
     fn after(self, took: Duration) -> Self {
         let by = LONG.as_secs_f64() / took.as_secs_f64().max(1e-6);
@@ -80,10 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_portion_takes_about_as_long_as_it_may() {
+    fn a_transaction_takes_about_as_long_as_it_may() {
         let check = |times_ms: &[u64], size: usize| {
-            let portion = times_ms.iter().fold(Portion::FULL, |portion, ms| portion.after(Duration::from_millis(*ms)));
-            assert_eq!(portion.of(250), size, "after {times_ms:?} ms");
+            let fraction =
+                times_ms.iter().fold(Fraction::FULL, |fraction, ms| fraction.after(Duration::from_millis(*ms)));
+            assert_eq!(fraction.of(250), size, "after {times_ms:?} ms");
         };
         check(&[], 250);
         check(&[0], 250);
@@ -95,16 +96,16 @@ mod tests {
         check(&[10_000; 20], 25);
         let stalled = [&[10_000; 20][..], &[1; 3]].concat();
         check(&stalled, 200);
-        assert_eq!(Portion(LEAST).of(1), 1);
+        assert_eq!(Fraction(LEAST).of(1), 1);
     }
 
     #[test]
     fn it_settles_where_the_work_fits() {
         // 65 µs a job.
-        let mut portion = Portion::FULL;
+        let mut fraction = Fraction::FULL;
         for _ in 0..10 {
-            portion = portion.after(Duration::from_micros(65) * u32::try_from(portion.of(250)).unwrap());
+            fraction = fraction.after(Duration::from_micros(65) * u32::try_from(fraction.of(250)).unwrap());
         }
-        assert!((40..50).contains(&portion.of(250)), "{portion:?}");
+        assert!((40..50).contains(&fraction.of(250)), "{fraction:?}");
     }
 }

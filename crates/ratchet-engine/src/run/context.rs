@@ -39,8 +39,8 @@ struct Inner {
     states: Arc<StateMap>,
     client: Client,
     token: CancellationToken,
-    /// What a codec wrote of these, once it is decoded.
-    opened: OnceLock<DecodedInputs>,
+    /// The values that a codec wrote, once they are decoded.
+    decoded: OnceLock<DecodedInputs>,
     begun: Instant,
     progress: Mutex<ProgressCell>,
     completion: Mutex<Option<Settlement>>,
@@ -75,7 +75,7 @@ impl JobContext {
                 states,
                 client,
                 token,
-                opened: OnceLock::new(),
+                decoded: OnceLock::new(),
                 begun: Instant::now(),
                 progress: Mutex::default(),
                 completion: Mutex::default(),
@@ -131,23 +131,23 @@ impl JobContext {
 
     /// Decodes what a codec wrote; the handler sees it decoded from then on.
     pub(crate) fn open(&self) -> Result<(), Failure> {
-        let Inner { job, inputs, signal, client, opened, .. } = &*self.inner;
+        let Inner { job, inputs, signal, client, decoded, .. } = &*self.inner;
         let results = inputs.iter().map(|input| &input.result).chain(job.origin.as_ref().map(|origin| &origin.result));
         let stored = results.flatten().chain(signal.as_ref().map(|signal| &signal.payload)).chain([&job.spec.payload]);
         // Most jobs have nothing of the sort.
         if stored.map(JsonText::as_str).any(codec::may_hold_sealed) {
-            let _ = opened.set(DecodedInputs::of(client, job, inputs, signal.as_ref())?);
+            let _ = decoded.set(DecodedInputs::of(client, job, inputs, signal.as_ref())?);
         }
         Ok(())
     }
 
-    fn opened(&self) -> Option<&DecodedInputs> {
-        self.inner.opened.get()
+    fn decoded(&self) -> Option<&DecodedInputs> {
+        self.inner.decoded.get()
     }
 
     /// The payload as JSON.
     pub fn payload(&self) -> &JsonText {
-        self.opened().map_or(&self.inner.job.spec.payload, |opened| &opened.payload)
+        self.decoded().map_or(&self.inner.job.spec.payload, |decoded| &decoded.payload)
     }
 
     /// The params given at submit.
@@ -167,12 +167,12 @@ impl JobContext {
 
     /// In a callback: the finished job that it is about, with its result or error.
     pub fn origin(&self) -> Option<&Origin> {
-        self.opened().map_or(self.inner.job.origin.as_ref(), |opened| opened.origin.as_ref())
+        self.decoded().map_or(self.inner.job.origin.as_ref(), |decoded| decoded.origin.as_ref())
     }
 
     /// What came of the jobs that this one waited for, in the order in which the edges were defined.
     pub fn inputs(&self) -> &[Input] {
-        self.opened().map_or(&self.inner.inputs, |opened| &opened.inputs)
+        self.decoded().map_or(&self.inner.inputs, |decoded| &decoded.inputs)
     }
 
     /// The same, with results as they are stored.
@@ -233,7 +233,7 @@ impl JobContext {
     /// # }
     /// ```
     pub fn signal(&self) -> Option<&Signal> {
-        self.opened().map_or(self.inner.signal.as_ref(), |opened| opened.signal.as_ref())
+        self.decoded().map_or(self.inner.signal.as_ref(), |decoded| decoded.signal.as_ref())
     }
 
     /// A value that was given to the builder.

@@ -1,12 +1,12 @@
 //! Schedules: asking for them, declaring them in code, and firing them.
 
 mod builder;
-mod declarations;
-mod declared;
-mod firer;
 mod handle;
-mod retire;
 mod steer;
+mod declared;
+mod declarations;
+mod firer;
+mod retire;
 
 pub use builder::ScheduleBuilder;
 pub use declared::Scheduled;

@@ -12,8 +12,9 @@ use ratchet_core::{
     StoreError, limits,
 };
 
+use crate::client::Client;
+use crate::client::control::canceled_event;
 use crate::client::handle::JobHandle;
-use crate::client::{Client, canceled_event};
 use crate::job::Job;
 use crate::protect::authorizer::Action;
 use crate::submit::error::{SubmitError, SubmittedKind};

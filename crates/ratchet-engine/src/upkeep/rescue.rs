@@ -1,4 +1,4 @@
-//! Giving the jobs of dead nodes a new life.
+//! Rescuing the jobs of dead nodes.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use tracing::Instrument as _;
 
 use crate::node::context::NodeContext;
 use crate::node::ids::new_job_id;
+use crate::observe::job_metrics::Recorder as _;
+use crate::observe::settled_events::settled_events;
 use crate::observe::stats::Loop;
 use crate::upkeep::heartbeat::Standing;
 use crate::upkeep::{Upkeep, spread};
@@ -69,7 +71,9 @@ impl Rescuer {
                     event = %settlement.change.event(), "rescued the job of a dead node"
                 );
                 let bus = self.node.client.bus();
-                bus.publish_settled(&mut bus.meter(), &orphan.job, settlement, None);
+                let events = settled_events(&orphan.job, settlement, None, || bus.now());
+                bus.meter().settled(&orphan.job, settlement, &events);
+                bus.publish_settled(&orphan.job, settlement, events);
             }
         }
         self.node.client.followed(&turn.followed, None);

@@ -179,8 +179,8 @@ pub(crate) fn open_result(client: &Client, input: &Input) -> Result<Option<JsonT
         return client.decoded(stored).map(Some);
     }
     let Ok(answer) = stored.decode::<Answer>() else { return Ok(Some(stored.clone())) };
-    let opened = Answer { judged: client.decoded(&answer.judged)?, ..answer };
-    let text = serde_json::to_string(&opened).expect("a flag and JSON are JSON");
+    let decoded = Answer { judged: client.decoded(&answer.judged)?, ..answer };
+    let text = serde_json::to_string(&decoded).expect("a flag and JSON are JSON");
     Ok(Some(JsonText::from_store(text)))
 }
 

@@ -3,12 +3,12 @@
 //! Everything here ends in one [`SubmitUnit`](ratchet_core::store::SubmitUnit): all steps are stored at submit, and what is
 //! released or canceled is decided by the store with each step's end.
 
-mod branch;
 mod builder;
+mod branch;
 mod condition;
-mod handle;
-mod plan;
 mod prev;
+mod plan;
+mod handle;
 mod steer;
 
 pub use branch::{IntoBranch, ResultAt, When, result};

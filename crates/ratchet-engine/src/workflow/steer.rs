@@ -5,8 +5,9 @@ use ratchet_core::page::{JobCursor, Page};
 use ratchet_core::{JobFlags, JobId, JobType, StoreError};
 
 use super::{WorkflowBuilder, WorkflowHandle};
+use crate::client::Client;
 use crate::client::caller::{Filling, no_page};
-use crate::client::{Client, canceled_event};
+use crate::client::control::canceled_event;
 use crate::protect::authorizer::{Action, Scope};
 
 /// Workflows.

@@ -62,7 +62,7 @@ pub(crate) struct Faulty {
     /// Ended jobs of this state cannot be archived.
     pub(crate) unarchivable: Arc<Mutex<Option<JobState>>>,
     /// So many pages of dead letters hold none, and have a next one.
-    pub(crate) letter_pages: Arc<AtomicUsize>,
+    pub(crate) dead_letter_pages: Arc<AtomicUsize>,
     /// How many times orders about breakers can still be read.
     pub(crate) order_reads: Arc<AtomicUsize>,
     /// How many times the store still archives; then it never returns.
@@ -94,7 +94,7 @@ impl Faulty {
             hold_submits: Arc::default(),
             submit_held: Arc::default(),
             unarchivable: Arc::default(),
-            letter_pages: Arc::default(),
+            dead_letter_pages: Arc::default(),
             order_reads: Arc::new(AtomicUsize::new(usize::MAX)),
             archives: Arc::new(AtomicUsize::new(usize::MAX)),
         }
@@ -254,8 +254,8 @@ impl StoreDecorator for Faulty {
         after: Option<JobCursor>,
         limit: usize,
     ) -> Result<Page<DeadLetter>, StoreError> {
-        if self.letter_pages.load(Ordering::SeqCst) > 0 {
-            self.letter_pages.fetch_sub(1, Ordering::SeqCst);
+        if self.dead_letter_pages.load(Ordering::SeqCst) > 0 {
+            self.dead_letter_pages.fetch_sub(1, Ordering::SeqCst);
             return Ok(Page { items: Vec::new(), next: Some(JobCursor(JobId(uuid::Uuid::nil()))) });
         }
         self.inner().dead_letters(filter, after, limit).await

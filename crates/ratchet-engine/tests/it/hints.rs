@@ -29,7 +29,7 @@ impl PollingStrategy for OnlyOnce {
     fn woken(&mut self) {}
 }
 
-/// Carries nothing and remembers what it was given. Panics at hints of the lowest priority.
+/// Carries nothing and remembers its hints. Panics at hints of the lowest priority, and in `flush` while it has one.
 #[derive(Debug, Default)]
 struct Recorder {
     hints: Mutex<Vec<Hint>>,
@@ -49,6 +49,10 @@ impl ClusterCoordinator for Recorder {
     }
     fn listen(&self, _own: NodeId, _listener: Listener) -> ListenGuard {
         ListenGuard::new(())
+    }
+    async fn flush(&self) {
+        let lowest = self.hints.lock().unwrap().iter().any(|hint| hint.priority == Priority::Lowest);
+        assert!(!lowest, "the test lets this flush panic");
     }
     async fn close(&self) {}
     fn stats(&self) -> CoordinatorStats {
@@ -158,6 +162,16 @@ async fn what_can_start_now_is_announced_and_what_cannot_is_not() {
     announces(&[]);
     client.enqueue(play()).priority(Priority::Lowest).submit().await.expect("a panic of the coordinator is no failure");
     announces(&[Priority::Lowest]);
+}
+
+#[tokio::test]
+async fn a_coordinator_that_panics_in_flush_does_not_keep_a_node_from_shutting_down() {
+    let recorder = Arc::new(Recorder::default());
+    let node = quick(&Stage::default()).store(memory()).coordinator(recorder.clone()).start().await.unwrap();
+    node.enqueue(Elsewhere).priority(Priority::Lowest).submit().await.unwrap();
+    node.flush().await;
+    assert_eq!(node.stats().panics["coordinator"], 2, "one in notify, one in flush");
+    node.shutdown().await;
 }
 
 #[tokio::test]

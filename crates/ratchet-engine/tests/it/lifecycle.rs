@@ -50,8 +50,8 @@ async fn a_panic_is_a_failed_attempt_and_harms_nobody_else() {
     let (ratchet, _) = engine().await;
     let poor = ratchet.enqueue(Play::Panic).max_retries(1).submit().await.unwrap();
     let blocking = ratchet.enqueue(Blocking(Play::Panic)).max_retries(0).submit().await.unwrap();
-    let neighbour = ratchet.enqueue(Play::Return("fine".into())).submit().await.unwrap();
-    assert_eq!(neighbour.result().await.unwrap(), "fine");
+    let neighbor = ratchet.enqueue(Play::Return("fine".into())).submit().await.unwrap();
+    assert_eq!(neighbor.result().await.unwrap(), "fine");
     let record = poor.wait().await.unwrap();
     assert_eq!((record.state, record.attempts), (JobState::Failed, 2));
     assert_eq!(record.last_error.as_deref(), Some("Panic: the handler panicked: a handler gone wrong"));
@@ -112,11 +112,11 @@ async fn a_payload_that_cannot_be_read_fails_that_job_alone_and_at_once() {
     let payload = JsonText::parse("payload", r#"{"NoSuchPlay":1}"#, 100).unwrap();
     let job = NewJob::new(ratchet_engine::new_job_id(), JobSpec::new(Kind::new("play").unwrap(), payload));
     ratchet.store().submit(&[SubmitUnit::of(vec![job.clone()])]).await.unwrap();
-    let neighbour = ratchet.enqueue(Play::Return("fine".into())).submit().await.unwrap();
+    let neighbor = ratchet.enqueue(Play::Return("fine".into())).submit().await.unwrap();
     let record = ratchet.handle::<()>(job.id).wait().await.unwrap();
     assert_eq!((record.state, record.attempts), (JobState::Failed, 1));
     assert!(record.last_error.unwrap().contains("cannot be read by the handler of \"play\""));
-    neighbour.result().await.unwrap();
+    neighbor.result().await.unwrap();
     assert_eq!(stage.runs(job.id), 0);
 }
 

@@ -75,10 +75,14 @@ async fn jobs_that_cannot_be_archived_keep_no_others_from_it() {
 async fn grouping_dead_letters_ends_though_pages_hold_none() {
     let store = Faulty::new(memory());
     let ratchet = quick(&Stage::default()).store(store.clone()).start().await.unwrap();
-    store.letter_pages.store(1_000, Ordering::SeqCst);
+    store.dead_letter_pages.store(1_000, Ordering::SeqCst);
     let groups = ratchet.dead_letter_groups(&JobFilter::default()).await.unwrap();
     assert_eq!((groups.looked_at, groups.complete), (0, false));
-    assert_eq!(store.letter_pages.load(Ordering::SeqCst), 980, "as many as hold the letters that are looked at");
+    assert_eq!(
+        store.dead_letter_pages.load(Ordering::SeqCst),
+        980,
+        "as many as hold the dead letters that are examined"
+    );
 }
 
 #[tokio::test]

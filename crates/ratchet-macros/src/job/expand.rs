@@ -7,12 +7,12 @@ use syn::{Attribute, LitStr, PatType, Type};
 
 use crate::job::function::{self, Function, Param, Returns, Role};
 use crate::job::name;
-use crate::job::options::Options;
+use crate::job::options::JobOptions;
 use crate::problems::{Problems, located};
 
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut problems = Problems::default();
-    let options = Options::read(options, &mut problems);
+    let options = JobOptions::read(options, &mut problems);
     // Bad options alone do not hide the job: the rest of the program should not complain that it is missing.
     let option_errors = problems.to_compile_errors();
 
@@ -29,7 +29,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Everything that is known of a job.
 struct JobItem {
-    options: Options,
+    options: JobOptions,
     kind: String,
     function: Function,
     params: Vec<Param>,
@@ -41,7 +41,7 @@ struct JobItem {
 }
 
 impl JobItem {
-    fn new(options: Options, function: Function, problems: &mut Problems) -> Self {
+    fn new(options: JobOptions, function: Function, problems: &mut Problems) -> Self {
         let name = &function.sig.ident;
         function::check(&function.sig, options.blocking, problems);
         let params = function::params(&function.sig, problems);

@@ -19,7 +19,7 @@ const PRIORITIES: [&str; 5] = ["Lowest", "Low", "Normal", "High", "Critical"];
 
 /// What was asked for; `None` leaves the default to the engine.
 #[derive(Default)]
-pub(crate) struct Options {
+pub(crate) struct JobOptions {
     pub(crate) kind: Option<LitStr>,
     pub(crate) blocking: Option<Span>,
     /// Where the facade is, if not at `::ratchet`.
@@ -45,7 +45,7 @@ enum Times {
     Every(LitStr, Duration),
 }
 
-impl Options {
+impl JobOptions {
     /// Reads what it can; the rest is told to `problems`.
     pub(crate) fn read(tokens: TokenStream, problems: &mut Problems) -> Self {
         let mut options = Self::default();
@@ -264,9 +264,9 @@ fn path_text(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn read(tokens: &str) -> (Options, String) {
+    fn read(tokens: &str) -> (JobOptions, String) {
         let mut problems = Problems::default();
-        let options = Options::read(tokens.parse().unwrap(), &mut problems);
+        let options = JobOptions::read(tokens.parse().unwrap(), &mut problems);
         (options, problems.to_compile_errors().to_string())
     }
 

@@ -253,7 +253,7 @@ const LOOK: Stmt = Stmt::shared(
      ORDER BY scheduled_time, job_id LIMIT ?)/*end*/) AS h ON 1 = 1"
 ));
 
-/// Reads the beginning of every lane, or what follows a mark where the beginnings are full of what is gone.
+/// Reads the beginning of every lane, or what follows its resume point where the beginnings are full of dead entries.
 async fn look(
     conn: &mut dyn Conn,
     request: &ClaimRequest,
@@ -264,12 +264,12 @@ async fn look(
         return look_from(conn, request, Reach::Due, lanes, None).await;
     }
     let began = Instant::now();
-    if let Some(marks) = conn.texts().resume_points().begin(sort, lanes, began) {
-        let gate = look_from(conn, request, Reach::Due, lanes, Some(&marks)).await?;
-        let marks = conn.texts().resume_points();
-        marks.looked(sort, lanes, gate.now, (began, Instant::now()));
+    if let Some(resume_points) = conn.texts().resume_points().begin(sort, lanes, began) {
+        let gate = look_from(conn, request, Reach::Due, lanes, Some(&resume_points)).await?;
+        let resume_points = conn.texts().resume_points();
+        resume_points.looked(sort, lanes, gate.now, (began, Instant::now()));
         let found: usize = lanes.iter().map(Lane::count).sum();
-        if found >= request.limit || marks.will_do(sort) {
+        if found >= request.limit || resume_points.will_do(sort) {
             return Ok(gate);
         }
         lanes.iter_mut().for_each(Lane::forget);
@@ -280,13 +280,13 @@ async fn look(
     Ok(gate)
 }
 
-/// Reads the beginning of every lane, from a mark if there are some, and what else there is to know before a claim.
+/// Reads the beginning of every lane, from its resume point if it has one, and what else there is to know before a claim.
 async fn look_from(
     conn: &mut dyn Conn,
     request: &ClaimRequest,
     reach: Reach,
     lanes: &mut [Lane<'_>],
-    marks: Option<&[Option<Timestamp>]>,
+    resume_points: Option<&[Option<Timestamp>]>,
 ) -> Result<ClaimGate, StoreError> {
     let few = lanes.len() <= LANES_FEW;
     let share = (4 * request.limit).div_ceil(lanes.len().max(1)).max(2);
@@ -316,7 +316,7 @@ async fn look_from(
             }
             values.push(Value::count(limit_of(lane)));
             if dialect.scans_dead_entries() {
-                values.push(Value::opt_time(marks.and_then(|marks| marks[*index])));
+                values.push(Value::opt_time(resume_points.and_then(|points| points[*index])));
             }
         })
         .await?;

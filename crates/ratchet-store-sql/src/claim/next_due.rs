@@ -25,10 +25,11 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
         wanted.append(&mut Lane::all(request, true));
     }
     let wait = if wanted.is_empty() { None } else { next_in(conn, request, &mut wanted).await? };
-    // What may stand before a mark is found by a look from the start, which must not be later because of this.
-    let has_marks = conn.texts().dialect().scans_dead_entries();
-    let all =
-        has_marks.then(|| conn.texts().resume_points().looks_at_all_in(LaneClass::Ordinary, Instant::now())).flatten();
+    // A job before a resume point is found by a look from the start, which must not be later because of this.
+    let has_resume_points = conn.texts().dialect().scans_dead_entries();
+    let all = has_resume_points
+        .then(|| conn.texts().resume_points().looks_at_all_in(LaneClass::Ordinary, Instant::now()))
+        .flatten();
     Ok(wait.into_iter().chain(all).min())
 }
 
@@ -38,10 +39,11 @@ async fn next_in(
     request: &ClaimRequest,
     wanted: &mut [Lane<'_>],
 ) -> Result<Option<Duration>, StoreError> {
-    let has_marks = conn.texts().dialect().scans_dead_entries();
-    let marks =
-        has_marks.then(|| conn.texts().resume_points().begin(LaneClass::Ordinary, wanted, Instant::now())).flatten();
-    let gate = look_from(conn, request, Reach::First, wanted, marks.as_deref()).await?;
+    let has_resume_points = conn.texts().dialect().scans_dead_entries();
+    let resume_points = has_resume_points
+        .then(|| conn.texts().resume_points().begin(LaneClass::Ordinary, wanted, Instant::now()))
+        .flatten();
+    let gate = look_from(conn, request, Reach::First, wanted, resume_points.as_deref()).await?;
     let first = wanted.iter().filter_map(Lane::first).map(|(due, _)| due);
     let mut next = first.chain(next_deferred(conn, request).await?).min();
     for (waits, probation) in [(gate.limited_wait, false), (gate.probation_waits && request.probation, true)] {
@@ -97,14 +99,14 @@ mod tests {
     use super::*;
     use crate::waist::conn::tests::{Scale, at_once};
 
-    /// Another node may have let a deferred job be claimed, at its old place: before the marks of this one.
+    /// Another node may have made a deferred job claimable at its old place: before this node's resume points.
     #[test]
-    fn what_stands_before_a_mark_waits_no_longer_than_until_the_next_look_from_the_start() {
+    fn what_stands_before_a_resume_point_waits_no_longer_than_until_the_next_look_from_the_start() {
         let mut conn = Scale::new(Dialect::Postgres);
-        let (marks, now) = (conn.texts().resume_points(), Instant::now());
-        marks.taken(1_000);
+        let (resume_points, now) = (conn.texts().resume_points(), Instant::now());
+        resume_points.taken(1_000);
         for _ in 0..3 {
-            marks.looked_at_all(
+            resume_points.looked_at_all(
                 LaneClass::Ordinary,
                 &[],
                 Timestamp::UNIX_EPOCH,

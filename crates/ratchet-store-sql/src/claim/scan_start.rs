@@ -1,9 +1,9 @@
-//! Where to begin in a lane whose beginning is full of what is gone.
+//! Skips dead index entries at the head of a lane.
 //!
-//! A claimed job leaves an entry behind in the claim index. Usually it is soon cleared away; but while somebody holds an old snapshot
-//! (a backup, a report, a forgotten transaction) PostgreSQL has to keep it, and every look steps over all of them again. So a store
-//! remembers how far it has come, and looks from the start only now and then: a job may come to stand before the mark, because
-//! it was rescued or put off, or because the transaction that stored it was slow.
+//! A claimed job leaves a dead entry in the claim index. Usually it is soon cleared away. But while an old snapshot is open (a
+//! backup, a report, a forgotten transaction) PostgreSQL retains it, and every look steps over all of them again. So a store
+//! remembers a resume point for each lane, and looks from the start only now and then: a job may arrive before the resume
+//! point, because it was rescued or deferred, or because the transaction that stored it was slow.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,20 +18,20 @@ use crate::claim::lane::Lane;
 const TAKEN_MIN: u64 = 1_000;
 /// Looks from the start that take no longer than this are good enough.
 const CHEAP: Duration = Duration::from_millis(1);
-/// Up to this long, a look from a mark that does not find enough is followed by one from the start: then nothing that is due is
-/// passed over while there is room for it.
+/// Up to this long, a look from a resume point that does not find enough is followed by one from the start: then nothing that
+/// is due is passed over while there is room for it.
 const BEARABLE: Duration = Duration::from_millis(20);
 /// Looks from the start take about a tenth of the time.
 const APART_TIMES: u32 = 9;
 const APART_MAX: Duration = Duration::from_secs(5);
-/// How long marks are left alone when they were of no use: the lanes are many, or the database is slow.
+/// How long resume points are unused after they saved no time: the lanes are many, or the database is slow.
 const USELESS_FOR: Duration = Duration::from_secs(1);
-/// ResumePoints stay so far behind the present: transactions that store jobs take a moment to commit.
+/// The least distance of a resume point from the present: transactions that store jobs take a moment to commit.
 const BEHIND: Duration = Duration::from_millis(250);
 /// How many looks from the start are remembered. The quickest of them counts: what is in the way slows all of them.
 const REMEMBERED: usize = 3;
 
-/// Which lanes a look is about. Each sort has marks and times of its own: a look at the few lanes of the one tells nothing about
+/// The lanes of a look. Each class has its own resume points and times: a look at the few lanes of one class says nothing about
 /// those of the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LaneClass {
@@ -53,7 +53,7 @@ struct Inner {
     /// How long the last looks from the start took.
     full: [Duration; REMEMBERED],
     fulls: usize,
-    /// Until when looks begin at the marks.
+    /// Until when looks begin at the resume points.
     until: Option<Instant>,
     /// Until when they do not, because it was of no use.
     useless_until: Option<Instant>,
@@ -97,12 +97,12 @@ impl ResumePoints {
         Some(lanes.iter().map(|lane| inner.by_lane.get(&key(lane)).copied()).collect())
     }
 
-    /// Whether a look from the marks that did not find enough is enough all the same.
+    /// Returns whether a look from the resume points is enough although it found too little.
     pub(crate) fn will_do(&self, sort: LaneClass) -> bool {
         self.lock(sort).cost() > BEARABLE
     }
 
-    /// How soon there is a look from the start again, if what stands before a mark is passed over until then.
+    /// Returns the time until the next look from the start, if jobs before a resume point are passed over until then.
     pub(crate) fn looks_at_all_in(&self, sort: LaneClass, now: Instant) -> Option<Duration> {
         let inner = self.lock(sort);
         let until = inner.until.filter(|_| inner.cost() > BEARABLE)?;
@@ -127,11 +127,11 @@ impl ResumePoints {
         inner.until = (costly && helps).then(|| ended + (took * APART_TIMES).min(APART_MAX));
         inner.by_lane.clear();
         if inner.until.is_some() {
-            inner.by_lane.extend(lanes.iter().map(|lane| (key(lane), mark(lane, present))));
+            inner.by_lane.extend(lanes.iter().map(|lane| (key(lane), resume_point(lane, present))));
         }
     }
 
-    /// A look from the marks took so long.
+    /// Records a look from the resume points, and where the next one begins.
     pub(crate) fn looked(
         &self,
         sort: LaneClass,
@@ -145,13 +145,13 @@ impl ResumePoints {
             return;
         }
         for lane in lanes {
-            inner.by_lane.insert(key(lane), mark(lane, present));
+            inner.by_lane.insert(key(lane), resume_point(lane, present));
         }
     }
 }
 
-/// Nothing that is due stands before this in a lane.
-fn mark(lane: &Lane<'_>, present: Timestamp) -> Timestamp {
+/// Returns the time before which a lane has no job that is due.
+fn resume_point(lane: &Lane<'_>, present: Timestamp) -> Timestamp {
     let latest = clock::earlier(present, BEHIND);
     lane.first().map_or(latest, |(first, _)| latest.min(first))
 }
@@ -182,23 +182,23 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// ResumePoints after so many jobs and three looks from the start that took so long each, and when the last of them ended.
+    /// The resume points after `taken` jobs and three looks from the start of these durations, and the end of the last one.
     fn after(taken: usize, looks: [u64; 3], lanes: &[Lane<'_>]) -> (ResumePoints, Instant) {
-        let (marks, mut now) = (ResumePoints::default(), Instant::now());
-        marks.taken(taken);
+        let (resume_points, mut now) = (ResumePoints::default(), Instant::now());
+        resume_points.taken(taken);
         for look in looks {
-            marks.looked_at_all(Ordinary, lanes, at(100), (now, now + ms(look)));
+            resume_points.looked_at_all(Ordinary, lanes, at(100), (now, now + ms(look)));
             now += ms(look);
         }
-        (marks, now)
+        (resume_points, now)
     }
 
     #[test]
-    fn looks_begin_at_a_mark_only_if_the_start_is_full_of_what_is_gone() {
+    fn looks_begin_at_a_resume_point_only_if_the_start_is_full_of_what_is_gone() {
         let lanes = [lane("a", Some(40)), lane("b", None)];
         let begins = |taken, looks| {
-            let (marks, now) = after(taken, looks, &lanes);
-            marks.begin(Ordinary, &lanes, now)
+            let (resume_points, now) = after(taken, looks, &lanes);
+            resume_points.begin(Ordinary, &lanes, now)
         };
         assert_eq!(begins(999, [10, 10, 10]), None, "too few were taken to be in the way");
         assert_eq!(begins(1_000, [10, 10, 1]), None, "the machine was slow, and not the look");
@@ -209,42 +209,42 @@ mod tests {
     #[test]
     fn looks_from_the_start_take_a_tenth_of_the_time() {
         let lanes = [lane("a", Some(40))];
-        let (marks, now) = after(1_000, [10, 10, 10], &lanes);
+        let (resume_points, now) = after(1_000, [10, 10, 10], &lanes);
         assert!(
-            marks.begin(Ordinary, &lanes, now + ms(89)).is_some()
-                && marks.begin(Ordinary, &lanes, now + ms(90)).is_none()
+            resume_points.begin(Ordinary, &lanes, now + ms(89)).is_some()
+                && resume_points.begin(Ordinary, &lanes, now + ms(90)).is_none()
         );
-        let (marks, now) = after(1_000, [2_000, 2_000, 2_000], &lanes);
+        let (resume_points, now) = after(1_000, [2_000, 2_000, 2_000], &lanes);
         assert!(
-            marks.begin(Ordinary, &lanes, now + ms(4_999)).is_some()
-                && marks.begin(Ordinary, &lanes, now + APART_MAX).is_none()
+            resume_points.begin(Ordinary, &lanes, now + ms(4_999)).is_some()
+                && resume_points.begin(Ordinary, &lanes, now + APART_MAX).is_none()
         );
     }
 
     #[test]
-    fn marks_follow_the_jobs_that_are_left() {
-        let (marks, now) = after(1_000, [10, 10, 10], &[lane("a", Some(40))]);
+    fn resume_points_follow_the_jobs_that_are_left() {
+        let (resume_points, now) = after(1_000, [10, 10, 10], &[lane("a", Some(40))]);
         let other = lane("other", Some(7));
-        marks.looked(Ordinary, &[lane("a", Some(50))], at(101), (now, now + ms(1)));
+        resume_points.looked(Ordinary, &[lane("a", Some(50))], at(101), (now, now + ms(1)));
         assert_eq!(
-            marks.begin(Ordinary, &[lane("a", None), other], now),
+            resume_points.begin(Ordinary, &[lane("a", None), other], now),
             Some(vec![Some(at(50)), None]),
             "unknown lanes have none"
         );
     }
 
     #[test]
-    fn marks_that_are_of_no_use_are_left_alone_for_a_while() {
+    fn resume_points_that_save_no_time_are_unused_for_a_while() {
         let lanes = [lane("a", Some(40))];
-        let (marks, now) = after(1_000, [10, 10, 10], &lanes);
-        marks.looked(Ordinary, &lanes, at(100), (now, now + ms(6)));
+        let (resume_points, now) = after(1_000, [10, 10, 10], &lanes);
+        resume_points.looked(Ordinary, &lanes, at(100), (now, now + ms(6)));
         let now = now + ms(6);
-        assert_eq!(marks.begin(Ordinary, &lanes, now), None);
-        marks.looked_at_all(Ordinary, &lanes, at(100), (now, now + ms(10)));
-        assert_eq!(marks.begin(Ordinary, &lanes, now + ms(10)), None);
+        assert_eq!(resume_points.begin(Ordinary, &lanes, now), None);
+        resume_points.looked_at_all(Ordinary, &lanes, at(100), (now, now + ms(10)));
+        assert_eq!(resume_points.begin(Ordinary, &lanes, now + ms(10)), None);
         let later = now + USELESS_FOR;
-        marks.looked_at_all(Ordinary, &lanes, at(100), (later, later + ms(10)));
-        assert!(marks.begin(Ordinary, &lanes, later + ms(10)).is_some());
+        resume_points.looked_at_all(Ordinary, &lanes, at(100), (later, later + ms(10)));
+        assert!(resume_points.begin(Ordinary, &lanes, later + ms(10)).is_some());
     }
 
     #[test]
@@ -257,20 +257,20 @@ mod tests {
     #[test]
     fn looks_at_special_lanes_change_nothing_for_ordinary_ones() {
         let lanes = [lane("a", Some(40))];
-        let (marks, now) = after(1_000, [30, 30, 30], &lanes);
-        marks.looked_at_all(Special, &[lane("limited", None)], at(100), (now, now + Duration::from_micros(10)));
-        assert_eq!(marks.begin(Ordinary, &lanes, now), Some(vec![Some(at(40))]));
-        assert!(marks.will_do(Ordinary) && !marks.will_do(Special));
-        assert_eq!(marks.begin(Special, &lanes, now), None);
+        let (resume_points, now) = after(1_000, [30, 30, 30], &lanes);
+        resume_points.looked_at_all(Special, &[lane("limited", None)], at(100), (now, now + Duration::from_micros(10)));
+        assert_eq!(resume_points.begin(Ordinary, &lanes, now), Some(vec![Some(at(40))]));
+        assert!(resume_points.will_do(Ordinary) && !resume_points.will_do(Special));
+        assert_eq!(resume_points.begin(Special, &lanes, now), None);
     }
 
     #[test]
-    fn what_is_passed_over_is_looked_for_when_the_marks_end() {
+    fn what_is_passed_over_is_looked_for_when_the_resume_points_end() {
         let lanes = [lane("a", Some(40))];
-        let (marks, now) = after(1_000, [30, 30, 30], &lanes);
-        assert_eq!(marks.looks_at_all_in(Ordinary, now), Some(ms(270)));
-        assert_eq!(marks.looks_at_all_in(Ordinary, now + ms(270)), None);
-        let (marks, now) = after(1_000, [10, 10, 10], &lanes);
-        assert_eq!(marks.looks_at_all_in(Ordinary, now), None, "where it is bearable nothing is passed over");
+        let (resume_points, now) = after(1_000, [30, 30, 30], &lanes);
+        assert_eq!(resume_points.looks_at_all_in(Ordinary, now), Some(ms(270)));
+        assert_eq!(resume_points.looks_at_all_in(Ordinary, now + ms(270)), None);
+        let (resume_points, now) = after(1_000, [10, 10, 10], &lanes);
+        assert_eq!(resume_points.looks_at_all_in(Ordinary, now), None, "where it is bearable nothing is passed over");
     }
 }

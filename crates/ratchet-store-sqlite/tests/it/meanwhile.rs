@@ -83,7 +83,7 @@ async fn listed(conn: &mut dyn Conn, filter: &JobFilter) -> Vec<JobId> {
     page.items.iter().map(|job| job.id).collect()
 }
 
-async fn letters(conn: &mut dyn Conn, filter: &JobFilter) -> Vec<JobId> {
+async fn dead_letter_ids(conn: &mut dyn Conn, filter: &JobFilter) -> Vec<JobId> {
     let page = calls::dead_letters(conn, filter, None, 100).await.unwrap();
     page.items.iter().map(|letter| letter.id).collect()
 }
@@ -91,7 +91,7 @@ async fn letters(conn: &mut dyn Conn, filter: &JobFilter) -> Vec<JobId> {
 #[derive(Debug, Clone, Copy)]
 enum Read {
     List,
-    Letters,
+    DeadLetters,
     Count,
 }
 
@@ -111,9 +111,9 @@ async fn has_changed(
     let (before, what) = change;
     let mut changing = Meanwhile { conn: &mut inner, before, change: Some(what) };
     let has_changed = match read {
-        Read::List | Read::Letters => {
+        Read::List | Read::DeadLetters => {
             let found = match read {
-                Read::Letters => letters(&mut changing, &filter).await,
+                Read::DeadLetters => dead_letter_ids(&mut changing, &filter).await,
                 Read::List | Read::Count => listed(&mut changing, &filter).await,
             };
             assert!(found == all || found == all[1..], "{found:?} of {all:?}");
@@ -160,8 +160,8 @@ fn a_job_that_changes_meanwhile_is_listed_once_or_left_out() {
         }
         check(Read::Count, Live, "reading the heads of jobs", Retry, false).await;
         for change in [Retry, Archive] {
-            check(Read::Letters, Live, "reading the heads of jobs", change, false).await;
-            check(Read::Letters, Live, "reading dead letters", change, false).await;
+            check(Read::DeadLetters, Live, "reading the heads of jobs", change, false).await;
+            check(Read::DeadLetters, Live, "reading dead letters", change, false).await;
         }
     });
 }

@@ -151,7 +151,7 @@ impl BulkRetry {
     /// The error of the lone retry of a tied letter, as one of this call.
     pub fn refused(&self, tied: JobId, error: StoreError) -> StoreError {
         let call: Vec<JobId> = self.plain.iter().map(|job| job.id).chain(self.tied.iter().copied()).collect();
-        error.of_letter(tied, &call)
+        error.of_dead_letter(tied, &call)
     }
 
     /// Returns the result of the call, after the plain letters and the tied ones were retried.

@@ -3,11 +3,11 @@
 //! A store reads the job and its ties, asks, and writes what it is told. Which event may happen where is not decided here but in
 //! [`transition`](crate::transition).
 
-mod bulk_retry;
 mod canceled_attempt;
-mod deletion;
-mod replacement;
 mod retried;
+mod bulk_retry;
+mod replacement;
+mod deletion;
 
 pub use bulk_retry::{BulkRetry, LetterTies, RETRYING_LETTERS};
 pub use deletion::{DELETING, DeleteTies, TiedChild};

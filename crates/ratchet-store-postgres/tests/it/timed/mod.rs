@@ -1,3 +1,3 @@
 //! Tests that measure time: nothing else runs beside them.
 
-mod marks;
+mod resume_points;

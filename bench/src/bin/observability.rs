@@ -1,7 +1,7 @@
-//! What it costs to be seen: drains of jobs that write lines to their logs, with figures, spans and logs on, beside
+//! The cost of observability: drains of jobs that write lines to their logs, with metrics, spans and logs on, beside
 //! drains with all of it off.
 //!
-//! `cargo run --release -p ratchet-bench --bin sight -- --database postgres://…` on a database that may be filled. A recorder
+//! `cargo run --release -p ratchet-bench --bin observability -- --database postgres://…` on a database that may be filled. A recorder
 //! and a subscriber are there for the whole of a process, so each drain has a process of its own.
 
 use std::fs::File;
@@ -13,7 +13,7 @@ use ratchet::prelude::*;
 use ratchet::{JobLogLayer, JobLogs};
 use ratchet_bench::bare::Bare;
 use ratchet_bench::compare::{Table, order};
-use ratchet_bench::figures::Sample;
+use ratchet_bench::metrics::Sample;
 use ratchet_bench::noop;
 use tracing::Subscriber;
 use tracing_subscriber::filter::LevelFilter;
@@ -38,7 +38,7 @@ struct Args {
     /// What is held against `off`
     #[arg(long, value_delimiter = ',', default_values = ["on", "debug"])]
     sides: Vec<Side>,
-    /// Drains once, on this side, and prints the figures: what the processes of a run do
+    /// Drains once, on this side, and prints the measurements: what the processes of a run do
     #[arg(long)]
     side: Option<Side>,
 }
@@ -183,6 +183,6 @@ fn in_process(args: &Args, side: Side) -> Result<[f64; 3]> {
     let output = process.stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "the drain {:?} ended with {}", side.name(), output.status);
     let text = String::from_utf8(output.stdout)?;
-    let figures = text.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
-    <[f64; 3]>::try_from(figures).ok().with_context(|| format!("the drain said {text:?}"))
+    let measured = text.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
+    <[f64; 3]>::try_from(measured).ok().with_context(|| format!("the drain said {text:?}"))
 }

@@ -1,15 +1,15 @@
-//! Figures and what is made of several of them.
+//! Measurements, and statistics of several of them.
 
 use std::time::Duration;
 
-/// One figure of one round: the product's beside the one that it is held against.
+/// One measurement of one round: the product's beside its reference.
 #[derive(Debug, Clone)]
 pub struct Sample {
     /// What was measured.
     pub name: &'static str,
-    /// The product's figure.
+    /// The product's value.
     pub value: f64,
-    /// The figure that it is held against: the raw one, or the product's without what is being judged.
+    /// The reference: the raw value, or the product's without the feature that is measured.
     pub raw: f64,
     /// The product's against the raw one, in the same round.
     pub ratio: f64,
@@ -18,7 +18,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A figure beside the one that it is held against.
+    /// Returns a measurement beside its reference.
     pub fn new(name: &'static str, value: f64, raw: f64) -> Self {
         Self { name, value, raw, ratio: value / raw, extras: Vec::new() }
     }
@@ -30,10 +30,10 @@ impl Sample {
         self
     }
 
-    /// Of several rounds, each figure by itself. The two of a round lie close together in time, so that what else the
+    /// Returns the median of several rounds, each value by itself. The two of a round lie close together in time, so that what else the
     /// machine does spoils their ratio less than either of them.
     pub fn median(rounds: &[Self]) -> Self {
-        let of = |figure: &dyn Fn(&Self) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>());
+        let of = |field: &dyn Fn(&Self) -> f64| median(&rounds.iter().map(field).collect::<Vec<_>>());
         let first = &rounds[0];
         let mut sample = Self::new(first.name, of(&|sample| sample.value), of(&|sample| sample.raw));
         sample.ratio = of(&|sample| sample.ratio);

@@ -1,4 +1,4 @@
-//! What claims read while somebody holds an old snapshot, so that nothing they took can be cleared away.
+//! Reads of claims while an old snapshot is open, so that the index entries of jobs that they took cannot be cleared away.
 
 use std::collections::HashSet;
 use std::time::Duration;
