@@ -93,7 +93,7 @@ mod tests {
         check(&[pump, thread, ("crates/ratchet-conformance/src/new.rs", "x.spawn(g);")], TABLE, &[]);
         check(&[pump, thread, ("crates/a/tests/it/new.rs", "x.spawn(g);")], TABLE, &[]);
         let long = format!("{TABLE}| {} |\n", "x".repeat(ROW_CHARS_MAX));
-        check(&[pump, thread], &long, &["a row has more than 240 characters"]);
+        check(&[pump, thread], &long, &["a row has more than 220 characters"]);
         check(&[pump, thread], "# A page\n", &["lacks the section"]);
         let below = format!("{TABLE}\n## More\n\n| other | `other.rs` |\n");
         check(&[pump, thread], &below, &[]);
