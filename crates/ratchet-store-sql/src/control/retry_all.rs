@@ -111,8 +111,8 @@ const BEGIN_ALL_AGAIN: Stmt = Stmt::shared(
 
 const QUEUE_ALL_AGAIN: Stmt = Stmt::shared(
     "queueing failed jobs again",
-    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, version, flow, updated_at, resource) \
-     /*rows:@queue.plain text int int time text*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, business_key, version, flow, updated_at, \
+     resource) /*rows:@queue.plain time text int int time text*/",
 );
 
 /// Retries the plain letters.
@@ -128,12 +128,8 @@ async fn retry_plain(conn: &mut dyn Conn, retry: &BulkRetry) -> Result<(), Store
     conn.run_in(&BEGIN_ALL_AGAIN, &[], &ids).await?;
     let now = database_time(conn).await?;
     conn.run_each(&QUEUE_ALL_AGAIN, &again, |(job, retried), values| {
+        values.extend(submit::hot_row(job.id, retried.place.state(), &job.spec));
         values.extend([
-            job.id.into(),
-            retried.place.state().into(),
-            job.spec.queue.as_str().into(),
-            job.spec.kind.as_str().into(),
-            Value::count(job.spec.priority.level()),
             now.into(),
             Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
             Value::count(job.version + 1),

@@ -75,12 +75,8 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
     conn.run_in(&WAIT_AGAIN, &[], &ids).await?;
     let now = database_time(conn).await?;
     conn.run_each(&QUEUE_WAITING, &revived, |(job, state, waits_for, flow), values| {
+        values.extend(submit::hot_row(job.id, *state, &job.spec));
         values.extend([
-            job.id.into(),
-            (*state).into(),
-            job.spec.queue.as_str().into(),
-            job.spec.kind.as_str().into(),
-            Value::count(job.spec.priority.level()),
             job.scheduled_time.into(),
             Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
             Value::count(job.version + 1),
@@ -160,6 +156,6 @@ const WAIT_AGAIN: Stmt = Stmt::shared(
 
 const QUEUE_WAITING: Stmt = Stmt::shared(
     "queueing jobs that wait again",
-    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, version, flow, waits_for, updated_at, \
-     resource) /*rows:@queue.plain text int int int time text*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, business_key, version, flow, waits_for, \
+     updated_at, resource) /*rows:@queue.plain time text int int int time text*/",
 );

@@ -86,17 +86,10 @@ const GROUPS: &[(&str, &[Column])] = &[
             ("terminated_at", "time"),
         ],
     ),
-    // Where a job waits: the key of its lane and its place in it.
+    // What every live job has in the hot row. Its due time is beside it, because some statements compute it.
     (
         "queue.plain",
-        &[
-            ("job_id", "id"),
-            ("status", "text"),
-            ("queue", "text"),
-            ("kind", "text"),
-            ("priority", "int"),
-            ("scheduled_time", "time"),
-        ],
+        &[("job_id", "id"), ("status", "text"), ("queue", "text"), ("kind", "text"), ("priority", "int")],
     ),
     (
         "attempt.plain",
