@@ -26,9 +26,9 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     }
     let wait = if wanted.is_empty() { None } else { next_in(conn, request, &mut wanted).await? };
     // What may stand before a mark is found by a look from the start, which must not be later because of this.
-    let has_marks = conn.texts().dialect().scans_dead_entries();
+    let has_marks = conn.dialect().scans_dead_entries();
     let all =
-        has_marks.then(|| conn.texts().resume_points().looks_at_all_in(LaneClass::Ordinary, Instant::now())).flatten();
+        has_marks.then(|| conn.context().resume_points().looks_at_all_in(LaneClass::Ordinary, Instant::now())).flatten();
     Ok(wait.into_iter().chain(all).min())
 }
 
@@ -38,9 +38,9 @@ async fn next_in(
     request: &ClaimRequest,
     wanted: &mut [Lane<'_>],
 ) -> Result<Option<Duration>, StoreError> {
-    let has_marks = conn.texts().dialect().scans_dead_entries();
+    let has_marks = conn.dialect().scans_dead_entries();
     let marks =
-        has_marks.then(|| conn.texts().resume_points().begin(LaneClass::Ordinary, wanted, Instant::now())).flatten();
+        has_marks.then(|| conn.context().resume_points().begin(LaneClass::Ordinary, wanted, Instant::now())).flatten();
     let gate = look_from(conn, request, Reach::First, wanted, marks.as_deref()).await?;
     let first = wanted.iter().filter_map(Lane::first).map(|(due, _)| due);
     let mut next = first.chain(next_deferred(conn, request).await?).min();
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn what_stands_before_a_mark_waits_no_longer_than_until_the_next_look_from_the_start() {
         let mut conn = Scale::new(Dialect::Postgres);
-        let (marks, now) = (conn.texts().resume_points(), Instant::now());
+        let (marks, now) = (conn.context().resume_points(), Instant::now());
         marks.taken(1_000);
         for _ in 0..3 {
             marks.looked_at_all(

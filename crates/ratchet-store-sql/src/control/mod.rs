@@ -167,7 +167,7 @@ pub(crate) async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, Store
     if job.flow.has(JobFlags::BATCH) {
         batches::delete(conn, id).await?;
     }
-    if let Some(parent) = job.parent.filter(|_| conn.texts().dialect().lists_children_apart()) {
+    if let Some(parent) = job.parent.filter(|_| conn.dialect().lists_children_apart()) {
         conn.run(&DELETE_CHILD, vec![parent.into(), id.into()]).await?;
     }
     conn.run(&DELETE_JOB, vec![id.into()]).await?;
@@ -178,7 +178,7 @@ pub(crate) async fn delete(conn: &mut dyn Conn, id: JobId) -> Result<bool, Store
 ///
 /// The hot row first, as settling does, so that the two do not wait for each other in a circle.
 async fn lock(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {
-    if !conn.texts().dialect().locks_rows() {
+    if !conn.dialect().locks_rows() {
         return Ok(());
     }
     let queued = conn.row(&LOCK_QUEUED, vec![id.into()]).await?.is_some();

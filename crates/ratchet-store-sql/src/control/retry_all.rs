@@ -85,7 +85,7 @@ impl<'a> Letters<'a> {
 /// one of two such calls, which is tried again.
 async fn judge(conn: &mut dyn Conn, retry: &mut BulkRetry, mut ids: Vec<JobId>) -> Result<(), StoreError> {
     ids.sort_unstable();
-    if conn.texts().dialect().locks_rows() {
+    if conn.dialect().locks_rows() {
         conn.rows_in(&LOCK_LETTERS, &[], &ids).await?;
     }
     let letters = find(conn, &ids).await?;
@@ -176,20 +176,20 @@ mod tests {
     use super::*;
     use crate::list::scan::EXAMINED_MAX;
     use crate::waist::conn::tests::at_once;
+    use crate::waist::context::StoreContext;
     use crate::waist::dialect::Dialect;
     use crate::waist::row::{CellError, Cells, Row};
-    use crate::waist::stmt::Texts;
 
     /// A dead letter queue without end, of which no letter passes the filter.
     struct Endless {
-        texts: Texts,
+        context: StoreContext,
         examined: usize,
     }
 
     #[async_trait]
     impl Conn for Endless {
-        fn texts(&self) -> &Texts {
-            &self.texts
+        fn context(&self) -> &StoreContext {
+            &self.context
         }
 
         async fn execute(&mut self, doing: &'static str, _: Arc<str>, _: Vec<Value>) -> Result<u64, StoreError> {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn letters_of_a_kind_that_hardly_ever_fails_are_not_looked_for_without_end() {
-        let mut conn = Endless { texts: Texts::new(Dialect::Sqlite), examined: 0 };
+        let mut conn = Endless { context: StoreContext::new(Dialect::Sqlite), examined: 0 };
         let jobs = JobFilter { kind: Some(Kind::new("rare").unwrap()), ..JobFilter::default() };
         let filter = DeadLetterFilter { jobs, ..DeadLetterFilter::default() };
         let retried = at_once(retry_all(&mut conn, &filter, 10)).unwrap();

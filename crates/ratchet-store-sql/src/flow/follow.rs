@@ -125,7 +125,7 @@ pub(crate) async fn lock(
     let children: Vec<JobId> = children.into_iter().collect();
     read_children(conn, &children, rows).await?;
     let missing: Vec<JobId> = children.into_iter().filter(|id| !rows.contains_key(id)).collect();
-    if !missing.is_empty() && conn.texts().dialect().locks_rows() {
+    if !missing.is_empty() && conn.dialect().locks_rows() {
         conn.rows_in(&LOCK_ENDED_CHILDREN, &[], &missing).await?;
         read_children(conn, &missing, rows).await?;
     }

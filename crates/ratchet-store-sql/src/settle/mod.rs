@@ -43,7 +43,7 @@ pub async fn settle(
     let mut settled = vec![Settled::Conflict; settlements.len()];
     let mut tallies = Tallies::new();
     let mut counted = Vec::new();
-    let ordinary = success::ordinary(conn.texts().dialect(), settlements);
+    let ordinary = success::ordinary(conn.dialect(), settlements);
     if !ordinary.is_empty() {
         // If others follow, batches are counted after them: whoever holds the row of a batch should wait for no job. What
         // this leaves over are jobs that are no children, or stale; nobody who holds those waits for a batch.

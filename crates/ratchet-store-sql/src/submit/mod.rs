@@ -203,7 +203,7 @@ async fn insert_as_given(
         })
         .await?;
     }
-    if conn.texts().dialect().lists_children_apart() {
+    if conn.dialect().lists_children_apart() {
         let children: Vec<(JobId, JobId)> = jobs.iter().filter_map(|job| Some((job.parent?, job.id))).collect();
         let bind =
             |(parent, id): &(JobId, JobId), values: &mut Vec<Value>| values.extend([(*parent).into(), (*id).into()]);

@@ -48,7 +48,7 @@ fn is_one_statement<'a>(jobs: impl Iterator<Item = &'a NewJob>) -> bool {
 /// A [`Conflict`](ratchet_core::ErrorKind::Conflict) if an id is taken, and then nothing was stored.
 pub(crate) async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
-    match conn.texts().dialect() {
+    match conn.dialect() {
         Dialect::Mysql => submit_script(conn, &jobs, ["BEGIN; ", "; COMMIT"]).await?,
         // One statement with one answer instead of five.
         Dialect::Mariadb => {
@@ -144,9 +144,9 @@ async fn submit_script(conn: &mut dyn Conn, jobs: &[&NewJob], [begin, commit]: [
         hot.extend(hot_row(job.id, row.state, &job.spec));
         hot.extend(due(row));
     }
-    let texts = conn.texts();
-    let now = texts.inline(&READ_CLOCK, 1, &[]);
-    let (cold, hot) = (texts.inline(&STORE_PLAIN, jobs.len(), &cold), texts.inline(&QUEUE_PLAIN, jobs.len(), &hot));
+    let context = conn.context();
+    let now = context.inline(&READ_CLOCK, 1, &[]);
+    let (cold, hot) = (context.inline(&STORE_PLAIN, jobs.len(), &cold), context.inline(&QUEUE_PLAIN, jobs.len(), &hot));
     let script = format!("{begin}{now}; {cold}; {hot}{commit}");
     let stored = conn.execute(DOING, script.into(), Vec::new()).await;
     if stored.is_err() {

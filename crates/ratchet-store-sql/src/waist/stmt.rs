@@ -1,13 +1,11 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ratchet_core::{JobFlags, JobState};
 
-use crate::claim::scan_start::ResumePoints;
 use crate::waist::columns;
+use crate::waist::context::ServerFacts;
 use crate::waist::dialect::Dialect;
 use crate::waist::literal;
 use crate::waist::value::Value;
@@ -113,66 +111,29 @@ impl Stmt {
     }
 }
 
-/// Statements as a database takes them: tokens filled in, lists written out, kept for the next time.
+/// The rendered texts of statements: tokens filled in, lists written out, cached for the next time.
 #[derive(Debug)]
-pub struct Texts {
-    dialect: Dialect,
+pub(crate) struct Texts {
     /// What stands before each table: nothing, or a schema and a dot.
     qualifier: String,
-    /// The dialect of the server, once it is known.
-    identified: OnceLock<Dialect>,
-    offset_us: AtomicI64,
     rendered: RwLock<HashMap<(&'static str, usize), Arc<str>>>,
-    resume_points: ResumePoints,
 }
 
 impl Texts {
-    /// Statements for one database.
-    pub fn new(dialect: Dialect) -> Self {
-        Self::qualified(dialect, "")
+    pub(crate) fn qualified(qualifier: &str) -> Self {
+        Self { qualifier: qualifier.to_owned(), rendered: RwLock::default() }
     }
 
-    /// Statements for one database, whose tables have a qualifier: a schema and a dot.
-    pub fn qualified(dialect: Dialect, qualifier: &str) -> Self {
-        Self {
-            dialect,
-            qualifier: qualifier.to_owned(),
-            identified: OnceLock::new(),
-            offset_us: AtomicI64::new(0),
-            rendered: RwLock::default(),
-            resume_points: ResumePoints::default(),
-        }
-    }
-
-    /// Whose SQL it is.
-    pub fn dialect(&self) -> Dialect {
-        self.identified.get().copied().unwrap_or(self.dialect)
-    }
-
-    /// Goes on in the dialect of the server, now that it is known. Only the first call counts: a server does not change.
-    pub fn identify(&self, server: Dialect) {
+    /// Changes the facts on which texts depend and drops the cached texts. No text is rendered meanwhile.
+    pub(crate) fn renew(&self, change: impl FnOnce()) {
         let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
-        if self.identified.set(server).is_ok() {
-            rendered.clear();
-        }
-    }
-
-    /// Where the lanes of the claim index begin.
-    pub(crate) const fn resume_points(&self) -> &ResumePoints {
-        &self.resume_points
-    }
-
-    /// Moves what `/*now*/` means, for tests.
-    pub fn advance_clock(&self, by: Duration) {
-        let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
-        let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
-        self.offset_us.fetch_add(by, Ordering::SeqCst);
+        change();
         rendered.clear();
     }
 
-    /// The text of a statement with its values written into it, for a list of `count` entries.
-    pub(crate) fn inline(&self, stmt: &Stmt, count: usize, values: &[Value]) -> String {
-        let text = self.render(stmt, count);
+    /// Returns the text of a statement with its values written into it, for a list of `count` entries.
+    pub(crate) fn inline(&self, stmt: &Stmt, server: &ServerFacts, count: usize, values: &[Value]) -> String {
+        let text = self.render(stmt, server, count);
         let mut parts = text.split('?');
         let mut out = parts.next().unwrap_or_default().to_owned();
         for (part, value) in parts.zip(values) {
@@ -182,14 +143,14 @@ impl Texts {
         out
     }
 
-    /// The text of a statement whose list, if it has one, holds `count` entries.
-    pub fn render(&self, stmt: &Stmt, count: usize) -> Arc<str> {
+    /// Returns the text of a statement whose list, if it has one, has `count` entries.
+    pub(crate) fn render(&self, stmt: &Stmt, server: &ServerFacts, count: usize) -> Arc<str> {
         let key = (stmt.doing, count);
         if let Some(text) = self.rendered.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return text.clone();
         }
         let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
-        let text = render(stmt.text(self.dialect()), self.dialect(), self.offset_us.load(Ordering::SeqCst), count);
+        let text = render(stmt.text(server.dialect()), server.dialect(), server.clock_offset_us(), count);
         let text: Arc<str> = qualify(text, &self.qualifier).into();
         rendered.insert(key, text.clone());
         text
