@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ratchet_core::StoreError;
-use ratchet_store_sql::{CellError, Cells, Conn, Counters, Row, Texts, Value};
+use ratchet_store_sql::{CellError, Cells, Conn, Counters, Row, StoreContext, Value};
 use sqlx::mysql::{MySqlArguments, MySqlRow};
 use sqlx::types::chrono::{DateTime, NaiveDateTime};
 use sqlx::{Arguments as _, AssertSqlSafe, Column as _, Executor as _, MySqlConnection, Row as _};
@@ -16,7 +16,7 @@ use crate::error::store_error;
 /// A connection for the length of a few statements.
 pub(crate) struct Session<'a> {
     pub(crate) conn: &'a mut MySqlConnection,
-    pub(crate) texts: &'a Texts,
+    pub(crate) context: &'a StoreContext,
     pub(crate) counters: &'a Counters,
     /// Whether it is a caller's own.
     pub(crate) callers: bool,
@@ -24,8 +24,8 @@ pub(crate) struct Session<'a> {
 
 #[async_trait]
 impl Conn for Session<'_> {
-    fn texts(&self) -> &Texts {
-        self.texts
+    fn context(&self) -> &StoreContext {
+        self.context
     }
 
     fn is_callers(&self) -> bool {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use ratchet_core::StoreError;
 use ratchet_store_pool::Driver;
-use ratchet_store_sql::{Conn, Counters, Texts};
+use ratchet_store_sql::{Conn, Counters, StoreContext};
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{ConnectOptions as _, Executor as _, MySqlConnection};
 
@@ -13,7 +13,7 @@ use crate::error::store_error;
 #[derive(Debug)]
 pub(crate) struct MysqlDriver {
     pub(crate) options: MySqlConnectOptions,
-    pub(crate) texts: Arc<Texts>,
+    pub(crate) context: Arc<StoreContext>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -36,6 +36,6 @@ impl Driver for MysqlDriver {
     }
 
     fn session<'c>(&'c self, connection: &'c mut MySqlConnection) -> impl Conn + 'c {
-        Session { conn: connection, texts: &self.texts, counters: &self.counters, callers: false }
+        Session { conn: connection, context: &self.context, counters: &self.counters, callers: false }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use ratchet_core::ErrorKind;
 use ratchet_core::StoreError;
 use ratchet_core::prepare::{PrepareCompletion, PrepareSubmit};
-use ratchet_store_sql::{Counters, Dialect, Texts, in_transaction};
+use ratchet_store_sql::{Counters, Dialect, StoreContext, in_transaction};
 use serde::Serialize;
 use sqlx::MySqlConnection;
 
@@ -54,7 +54,7 @@ impl<C: PrepareCompletion> CompleteIn for C {
 
 /// A caller's connection; the texts are kept for the next one.
 pub(crate) fn session(conn: &mut MySqlConnection) -> Session<'_> {
-    static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Mysql));
+    static CONTEXT: LazyLock<StoreContext> = LazyLock::new(|| StoreContext::new(Dialect::Mysql));
     static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
-    Session { conn, texts: &TEXTS, counters: &COUNTERS, callers: true }
+    Session { conn, context: &CONTEXT, counters: &COUNTERS, callers: true }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_pool::{ConnectionPool, PoolLimits};
 use ratchet_store_sql::migrate::{self, Migration};
-use ratchet_store_sql::{Counters, Dialect, Texts};
+use ratchet_store_sql::{Counters, Dialect, StoreContext};
 use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
 
@@ -90,8 +90,8 @@ impl MysqlOptions {
         let options = self.connect_options()?;
         let at = format!("{}:{}", options.get_host(), options.get_port());
         let opened = async {
-            let (texts, counters) = (Arc::new(Texts::new(Dialect::Mysql)), Arc::new(Counters::default()));
-            let driver = MysqlDriver { options, texts, counters: counters.clone() };
+            let (context, counters) = (Arc::new(StoreContext::new(Dialect::Mysql)), Arc::new(Counters::default()));
+            let driver = MysqlDriver { options, context, counters: counters.clone() };
             let driver = Arc::new(driver);
             let pool = ConnectionPool::new("ratchet-mysql", driver.clone(), self.limits, counters)?;
             let server = Mysql::new(driver, pool);

@@ -6,7 +6,7 @@ use ratchet_core::StoreError;
 use ratchet_core::store::HeartbeatStore;
 use ratchet_store_pool::ConnectionPool;
 use ratchet_store_sql::migrate::{self, Migration};
-use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, Texts, Work, server, work};
+use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, StoreContext, Work, server, work};
 
 use crate::driver::MysqlDriver;
 use crate::options::MysqlOptions;
@@ -37,7 +37,7 @@ impl Mysql {
     /// Makes sure that the database has the schema that these steps make.
     pub(crate) async fn prepare(&self, migrate: bool, steps: &'static [Migration]) -> Result<(), StoreError> {
         let server = self.transact(Intent::Read, work!([], |conn| server::identify(conn))).await?;
-        self.driver.texts.identify(server);
+        self.driver.context.identify(server);
         if migrate {
             // DDL commits by itself here, so there is no transaction to put it in; the lock belongs to the connection.
             let migrated = work!([steps], |conn| migrate::migrate_exclusively(conn, steps));
@@ -61,8 +61,8 @@ impl Backend for Mysql {
         options.open_backend().await
     }
 
-    fn texts(&self) -> &Texts {
-        &self.driver.texts
+    fn context(&self) -> &StoreContext {
+        &self.driver.context
     }
 
     fn counts(&self) -> Counts {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ratchet_core::StoreError;
-use ratchet_store_sql::{CellError, Cells, Conn, Counters, Row, Texts, Value};
+use ratchet_store_sql::{CellError, Cells, Conn, Counters, Row, StoreContext, Value};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::{
     Arguments as _, AssertSqlSafe, Column as _, Connection as _, Executor as _, PgConnection, Row as _, ValueRef as _,
@@ -18,7 +18,7 @@ use crate::param::{EPOCH_US, Param};
 /// A connection for the length of a few statements.
 pub(crate) struct Session<'a> {
     pub(crate) conn: &'a mut PgConnection,
-    pub(crate) texts: &'a Texts,
+    pub(crate) context: &'a StoreContext,
     pub(crate) counters: &'a Counters,
     /// Whether prepared statements may be kept for the next time.
     pub(crate) prepares: bool,
@@ -28,8 +28,8 @@ pub(crate) struct Session<'a> {
 
 #[async_trait]
 impl Conn for Session<'_> {
-    fn texts(&self) -> &Texts {
-        self.texts
+    fn context(&self) -> &StoreContext {
+        self.context
     }
 
     fn is_callers(&self) -> bool {

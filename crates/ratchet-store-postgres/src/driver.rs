@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use ratchet_core::StoreError;
 use ratchet_store_pool::Driver;
-use ratchet_store_sql::{Conn, Counters, Texts};
+use ratchet_store_sql::{Conn, Counters, StoreContext};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
 
@@ -14,7 +14,7 @@ use crate::error::store_error;
 pub(crate) struct PostgresDriver {
     pub(crate) options: PgConnectOptions,
     pub(crate) pooled: bool,
-    pub(crate) texts: Arc<Texts>,
+    pub(crate) context: Arc<StoreContext>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -28,7 +28,7 @@ impl Driver for PostgresDriver {
     fn session<'c>(&'c self, connection: &'c mut PgConnection) -> impl Conn + 'c {
         Session {
             conn: connection,
-            texts: &self.texts,
+            context: &self.context,
             counters: &self.counters,
             prepares: !self.pooled,
             callers: false,

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use ratchet_core::ErrorKind;
 use ratchet_core::StoreError;
 use ratchet_core::prepare::{PrepareCompletion, PrepareSubmit};
-use ratchet_store_sql::{Counters, Dialect, Texts, in_transaction};
+use ratchet_store_sql::{Counters, Dialect, StoreContext, in_transaction};
 use serde::Serialize;
 use sqlx::PgConnection;
 
@@ -55,7 +55,7 @@ impl<C: PrepareCompletion> CompleteIn for C {
 
 /// A caller's connection; the texts are kept for the next one. It may be behind a pooler, so no statement is kept on it.
 pub(crate) fn session(conn: &mut PgConnection) -> Session<'_> {
-    static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Postgres));
+    static CONTEXT: LazyLock<StoreContext> = LazyLock::new(|| StoreContext::new(Dialect::Postgres));
     static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
-    Session { conn, texts: &TEXTS, counters: &COUNTERS, prepares: false, callers: true }
+    Session { conn, context: &CONTEXT, counters: &COUNTERS, prepares: false, callers: true }
 }

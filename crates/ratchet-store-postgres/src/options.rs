@@ -7,7 +7,7 @@ use std::time::Duration;
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_pool::{ConnectionPool, PoolLimits};
 use ratchet_store_sql::migrate::{self, Migration};
-use ratchet_store_sql::{Counters, Dialect, Texts};
+use ratchet_store_sql::{Counters, Dialect, StoreContext};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
 
@@ -134,8 +134,8 @@ impl PostgresOptions {
         let hearing = self.hearing()?;
         let at = format!("{}:{}", options.get_host(), options.get_port());
         let opened = async {
-            let (texts, counters) = (Arc::new(Texts::new(Dialect::Postgres)), Arc::new(Counters::default()));
-            let driver = PostgresDriver { options, pooled: self.pooled, texts, counters: counters.clone() };
+            let (context, counters) = (Arc::new(StoreContext::new(Dialect::Postgres)), Arc::new(Counters::default()));
+            let driver = PostgresDriver { options, pooled: self.pooled, context, counters: counters.clone() };
             let driver = Arc::new(driver);
             let pool = ConnectionPool::new("ratchet-postgres", driver.clone(), self.limits, counters)?;
             let server = Postgres::new(driver, pool, hearing);

@@ -6,7 +6,7 @@ use ratchet_core::store::HeartbeatStore;
 use ratchet_core::{ClusterCoordinator, StoreError};
 use ratchet_store_pool::ConnectionPool;
 use ratchet_store_sql::migrate::{self, Migration};
-use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, Texts, Work, work};
+use ratchet_store_sql::{Backend, Counts, Intent, SqlStore, StoreContext, Work, work};
 
 use crate::coordinator::PostgresCoordinator;
 use crate::driver::PostgresDriver;
@@ -77,8 +77,8 @@ impl Backend for Postgres {
         options.open_backend().await
     }
 
-    fn texts(&self) -> &Texts {
-        &self.driver.texts
+    fn context(&self) -> &StoreContext {
+        &self.driver.context
     }
 
     fn counts(&self) -> Counts {

@@ -28,11 +28,12 @@ mod cluster;
 
 pub use store::{Backend, SqlStore};
 pub use waist::conn::Conn;
+pub use waist::context::StoreContext;
 pub use waist::counters::{Counters, Counts};
 pub use waist::dialect::Dialect;
 pub use waist::row::{CellError, Cells, Fields, Row};
 pub use waist::server;
-pub use waist::stmt::{Stmt, Texts};
+pub use waist::stmt::Stmt;
 pub use waist::transact::{Intent, Work};
 pub use waist::value::Value;
 

@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use ratchet_core::{ErrorKind, StoreError};
 use sha2::{Digest, Sha256};
 
+use crate::waist::context::StoreContext;
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
-use crate::waist::stmt::{Stmt, Texts};
+use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
 const DOING: &str = "migrating the schema";
@@ -68,7 +69,7 @@ pub fn clean_install(dialect: Dialect) -> String {
         Dialect::Postgres => ("PostgreSQL", dialect.now(0)),
         Dialect::Mysql | Dialect::Mariadb => ("MySQL or MariaDB", dialect.now(0)),
     };
-    let version_table = Texts::new(dialect).render(&VERSION_TABLE, 1);
+    let version_table = StoreContext::new(dialect).render(&VERSION_TABLE, 1);
     let (mut script, mut records) = (String::new(), String::new());
     for step in migrations(dialect) {
         let Migration { version, description, sql } = step;
@@ -151,7 +152,7 @@ pub async fn migrate(conn: &mut dyn Conn, steps: &'static [Migration]) -> Result
 
 /// Does the same after other migrations have ended. On PostgreSQL in the caller's transaction, which also ends the lock.
 pub async fn migrate_exclusively(conn: &mut dyn Conn, steps: &'static [Migration]) -> Result<usize, StoreError> {
-    match conn.texts().dialect() {
+    match conn.dialect() {
         Dialect::Sqlite => migrate(conn, steps).await,
         Dialect::Postgres => {
             conn.row(&LOCK_MIGRATIONS, vec![]).await?;

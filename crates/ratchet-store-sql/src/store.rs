@@ -9,9 +9,9 @@ use std::time::Duration;
 use ratchet_core::store::{HeartbeatStore, MovableClock, Store, WatchGuard};
 use ratchet_core::{ClusterCoordinator, StoreError};
 
+use crate::waist::context::StoreContext;
 use crate::waist::counters::Counts;
 use crate::waist::dialect::Dialect;
-use crate::waist::stmt::Texts;
 use crate::waist::transact::{Intent, Work};
 
 /// A database as a driver crate describes it: how it is opened, and how it runs a transaction.
@@ -30,8 +30,8 @@ pub trait Backend: Debug + Clone + Send + Sync + Sized + 'static {
     /// Opens a database, and migrates or checks its schema.
     fn open(options: Self::Options) -> impl Future<Output = Result<Self, StoreError>> + Send;
 
-    /// Returns the rendered statements of this database.
-    fn texts(&self) -> &Texts;
+    /// Returns what the connections to this database share.
+    fn context(&self) -> &StoreContext;
 
     /// Returns how much was asked of the database since it was opened.
     fn counts(&self) -> Counts;
@@ -110,7 +110,7 @@ impl<B: Backend> SqlStore<B> {
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
-        self.backend.texts().dialect()
+        self.backend.context().dialect()
     }
 
     pub(crate) async fn read<T: Send + 'static>(&self, work: Work<T>) -> Result<T, StoreError> {
@@ -142,6 +142,6 @@ impl<B: Backend> Store for SqlStore<B> {
 
 impl<B: Backend> MovableClock for SqlStore<B> {
     fn advance_clock(&self, by: Duration) {
-        self.backend.texts().advance_clock(by);
+        self.backend.context().advance_clock(by);
     }
 }

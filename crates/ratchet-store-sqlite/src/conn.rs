@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ratchet_core::StoreError;
-use ratchet_store_sql::{CellError, Cells, Conn, Counters, Row, Texts, Value};
+use ratchet_store_sql::{CellError, Cells, Conn, Counters, Row, StoreContext, Value};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Column as _, Executor as _, Row as _, SqliteConnection};
 use uuid::Uuid;
@@ -15,14 +15,14 @@ use crate::error::store_error;
 /// A connection for the length of a few statements.
 pub(crate) struct Session<'a> {
     pub(crate) conn: &'a mut SqliteConnection,
-    pub(crate) texts: &'a Texts,
+    pub(crate) context: &'a StoreContext,
     pub(crate) counters: &'a Counters,
 }
 
 #[async_trait]
 impl Conn for Session<'_> {
-    fn texts(&self) -> &Texts {
-        self.texts
+    fn context(&self) -> &StoreContext {
+        self.context
     }
 
     async fn execute(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use ratchet_core::node::{NodeRegistration, NodeVitals};
 use ratchet_core::store::HeartbeatStore;
 use ratchet_core::{NodeId, StoreError, Timestamp};
-use ratchet_store_sql::{Counters, Texts, heartbeat};
+use ratchet_store_sql::{Counters, StoreContext, heartbeat};
 use sqlx::SqliteConnection;
 
 use crate::conn::Session;
@@ -12,17 +12,17 @@ use crate::conn::Session;
 /// A connection for heartbeats alone.
 pub(crate) struct SqliteHeartbeat {
     conn: SqliteConnection,
-    texts: Arc<Texts>,
+    context: Arc<StoreContext>,
     counters: Arc<Counters>,
 }
 
 impl SqliteHeartbeat {
-    pub(crate) fn new(conn: SqliteConnection, texts: Arc<Texts>, counters: Arc<Counters>) -> Self {
-        Self { conn, texts, counters }
+    pub(crate) fn new(conn: SqliteConnection, context: Arc<StoreContext>, counters: Arc<Counters>) -> Self {
+        Self { conn, context, counters }
     }
 
     fn session(&mut self) -> Session<'_> {
-        Session { conn: &mut self.conn, texts: &self.texts, counters: &self.counters }
+        Session { conn: &mut self.conn, context: &self.context, counters: &self.counters }
     }
 }
 

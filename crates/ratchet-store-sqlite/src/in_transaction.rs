@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use ratchet_core::ErrorKind;
 use ratchet_core::StoreError;
 use ratchet_core::prepare::{PrepareCompletion, PrepareSubmit};
-use ratchet_store_sql::{Counters, Dialect, Texts, in_transaction};
+use ratchet_store_sql::{Counters, Dialect, StoreContext, in_transaction};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
@@ -61,7 +61,7 @@ impl<C: PrepareCompletion> CompleteIn for C {
 
 /// A caller's connection; the texts are kept for the next one.
 pub(crate) fn session(conn: &mut SqliteConnection) -> Session<'_> {
-    static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Dialect::Sqlite));
+    static CONTEXT: LazyLock<StoreContext> = LazyLock::new(|| StoreContext::new(Dialect::Sqlite));
     static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
-    Session { conn, texts: &TEXTS, counters: &COUNTERS }
+    Session { conn, context: &CONTEXT, counters: &COUNTERS }
 }

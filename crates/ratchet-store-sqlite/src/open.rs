@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_sql::migrate::{self, Migration};
-use ratchet_store_sql::{Counters, Dialect, Texts};
+use ratchet_store_sql::{Counters, Dialect, StoreContext};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
@@ -138,8 +138,8 @@ impl SqliteOptions {
         let options = SqliteConnectOptions::new().filename(&self.path).busy_timeout(self.busy_timeout);
         let opened = options.disable_statement_logging().connect().await;
         let mut conn = opened.map_err(|error| store_error("looking into the file", error))?;
-        let (texts, counters) = (Texts::new(Dialect::Sqlite), Counters::default());
-        let mut session = Session { conn: &mut conn, texts: &texts, counters: &counters };
+        let (context, counters) = (StoreContext::new(Dialect::Sqlite), Counters::default());
+        let mut session = Session { conn: &mut conn, context: &context, counters: &counters };
         migrate::check(&mut session, self.steps).await
     }
 

@@ -8,7 +8,7 @@ use ratchet_core::store::{HeartbeatStore, WatchGuard};
 use ratchet_core::{ErrorKind, StoreError};
 use ratchet_store_pool::StoreThread;
 use ratchet_store_sql::migrate::{self, Migration};
-use ratchet_store_sql::{Backend, Counters, Counts, Dialect, Intent, SqlStore, Texts, Work, work};
+use ratchet_store_sql::{Backend, Counters, Counts, Dialect, Intent, SqlStore, StoreContext, Work, work};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, SqlitePool};
 
@@ -42,7 +42,7 @@ struct Inner {
     writer: Writer,
     thread: StoreThread,
     readers: SqlitePool,
-    texts: Arc<Texts>,
+    context: Arc<StoreContext>,
     counters: Arc<Counters>,
 }
 
@@ -58,7 +58,7 @@ impl Sqlite {
             thread: StoreThread::start("ratchet-sqlite", 1)?,
             options: options.create_if_missing(false),
             readers,
-            texts: Arc::new(Texts::new(Dialect::Sqlite)),
+            context: Arc::new(StoreContext::new(Dialect::Sqlite)),
             counters: Arc::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -103,7 +103,7 @@ impl Inner {
         let mut writer = self.writer.lock().await?;
         let begun = writer.conn().begin_with(begin.statement()).await;
         let mut transaction = begun.map_err(|error| self.writer.failed("beginning a transaction", error))?;
-        let mut session = Session { conn: &mut transaction, texts: &self.texts, counters: &self.counters };
+        let mut session = Session { conn: &mut transaction, context: &self.context, counters: &self.counters };
         let done = work(&mut session).await.inspect_err(|error| self.writer.noticed(error))?;
         let committed = transaction.commit().await;
         committed.map_err(|error| self.writer.failed("committing a transaction", error))?;
@@ -114,7 +114,7 @@ impl Inner {
     /// Runs work on a reader, in one view of the database.
     async fn read<T>(&self, work: &Work<T>) -> Result<T, StoreError> {
         let mut transaction = self.readers.begin().await.map_err(|error| store_error("beginning to read", error))?;
-        work(&mut Session { conn: &mut transaction, texts: &self.texts, counters: &self.counters }).await
+        work(&mut Session { conn: &mut transaction, context: &self.context, counters: &self.counters }).await
     }
 }
 
@@ -132,8 +132,8 @@ impl Backend for Sqlite {
         options.open_backend().await
     }
 
-    fn texts(&self) -> &Texts {
-        &self.inner.texts
+    fn context(&self) -> &StoreContext {
+        &self.inner.context
     }
 
     fn counts(&self) -> Counts {
@@ -158,7 +158,7 @@ impl Backend for Sqlite {
         let inner = &self.inner;
         let conn =
             inner.options.connect().await.map_err(|error| store_error("opening a connection for heartbeats", error))?;
-        Ok(Box::new(SqliteHeartbeat::new(conn, inner.texts.clone(), inner.counters.clone())))
+        Ok(Box::new(SqliteHeartbeat::new(conn, inner.context.clone(), inner.counters.clone())))
     }
 
     fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {

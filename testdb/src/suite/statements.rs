@@ -1,4 +1,4 @@
-use ratchet_store_sql::{Backend as _, Texts, statements};
+use ratchet_store_sql::{Backend as _, StoreContext, statements};
 
 use super::SqlDatabase;
 
@@ -10,13 +10,13 @@ pub async fn every_statement_prepares<D: SqlDatabase>() {
     let database = D::fresh().await;
     let mut conn = database.connect().await;
     // As the server was identified.
-    let dialect = database.store().await.backend().texts().dialect();
-    let texts = Texts::new(dialect);
-    let qualified = Texts::qualified(dialect, &format!("{}.", database.schema()));
+    let dialect = database.store().await.backend().context().dialect();
+    let context = StoreContext::new(dialect);
+    let qualified = StoreContext::qualified(dialect, &format!("{}.", database.schema()));
     for stmt in statements(dialect) {
         let counts = if stmt.repeats(dialect) { &COUNTS[..] } else { &COUNTS[..1] };
         for count in counts {
-            let prepared = D::prepare(&mut conn, texts.render(stmt, *count)).await;
+            let prepared = D::prepare(&mut conn, context.render(stmt, *count)).await;
             assert!(prepared.is_ok(), "{} with {count}: {prepared:?}", stmt.doing());
         }
         let prepared = D::prepare(&mut conn, qualified.render(stmt, 1)).await;

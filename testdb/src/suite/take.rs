@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use ratchet_conformance::success;
 use ratchet_core::store::{JobStore as _, ResourceStore as _, SubmitUnit, TurnStore as _};
 use ratchet_core::{Change, Due, ErrorReport, NodeId, ResourceLimit, ResourceName, StoreError};
-use ratchet_store_sql::{Backend, Conn, Row, SqlStore, Texts, Value, calls};
+use ratchet_store_sql::{Backend, Conn, Row, SqlStore, StoreContext, Value, calls};
 
 use super::{ServerDatabase, TestServer, job, register, request};
 
@@ -21,8 +21,8 @@ struct Overtaken<C, B> {
 
 #[async_trait]
 impl<C: Conn, B: Backend> Conn for Overtaken<C, B> {
-    fn texts(&self) -> &Texts {
-        self.inner.texts()
+    fn context(&self) -> &StoreContext {
+        self.inner.context()
     }
 
     async fn execute(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError> {

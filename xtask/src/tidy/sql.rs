@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use ratchet_store_sql::migrate::clean_install;
-use ratchet_store_sql::{Dialect, Texts, statements_by_module};
+use ratchet_store_sql::{Dialect, StoreContext, statements_by_module};
 
 use super::{Finding, Project};
 use crate::workspace::Workspace;
@@ -84,8 +84,8 @@ const fn basis(dialect: Dialect) -> Option<Dialect> {
 }
 
 fn page(dialect: Dialect) -> String {
-    let texts = Texts::new(dialect);
-    let basis = basis(dialect).map(|basis| (basis, Texts::new(basis)));
+    let context = StoreContext::new(dialect);
+    let basis = basis(dialect).map(|basis| (basis, StoreContext::new(basis)));
     let which = basis.as_ref().map_or_else(
         || "Every statement of Ratchet".to_owned(),
         |(basis, _)| format!("The statements of Ratchet that differ from those in {}.sql,", basis.name()),
@@ -95,7 +95,7 @@ fn page(dialect: Dialect) -> String {
         dialect.title()
     );
     for (module, stmt) in statements_by_module().filter(|(_, stmt)| stmt.is_for(dialect)) {
-        let text = texts.render(stmt, ENTRIES);
+        let text = context.render(stmt, ENTRIES);
         if basis.as_ref().is_some_and(|(_, basis)| basis.render(stmt, ENTRIES) == text) {
             continue;
         }

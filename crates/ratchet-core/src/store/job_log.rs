@@ -14,8 +14,11 @@ use crate::job_log::{LogFilter, LogLine, LogPage, LogPlace};
 /// leaves them where they are.
 #[async_trait]
 pub trait JobLogStore: Send + Sync {
-    /// Appends lines of any jobs. A line whose job, version and number are there already is left as it is, so that the same
-    /// lines may be given again, as after a lost reply. Lines of an attempt that are given in one call may be kept together.
+    /// Appends lines of any jobs. A line whose job, version and number are stored already stays as it is, so that a caller
+    /// may append the same lines again, as after a lost reply.
+    ///
+    /// The lines are shared and not borrowed: a store may write them on another thread, and more than once. With a slice it
+    /// would have to copy up to 1 MiB of text in each call.
     async fn append_log(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError>;
 
     /// A page of a job's log in the order in which it was written, attempt by attempt; `limit` is 1 to
@@ -28,33 +31,33 @@ pub trait JobLogStore: Send + Sync {
         limit: usize,
     ) -> Result<LogPage, StoreError>;
 
-    /// Looks at up to `limit` lines, or as many groups of lines that are kept together, and deletes those that are older than
-    /// `age`, in one transaction. A group is as old as its latest line.
+    /// Deletes lines that are older than `age`, in one transaction that examines about `limit` lines: a store may count lines
+    /// that one call appended as one.
     ///
-    /// Ids tell when jobs were made, and a line was written after its job was made: lines of jobs whose id says that
-    /// they are younger than `age` are not looked at.
+    /// Lines are examined in the order of their jobs' ids, then of their places. No line younger than `age` is deleted. An older
+    /// one may stay for a while: until all lines of its attempt that the same call appended are old enough, and until its
+    /// job's id was created before `age` too.
     async fn purge_log(&self, request: &PurgeLog) -> Result<PurgedLog, StoreError>;
 }
 
 /// Which lines to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PurgeLog {
-    /// How old they are, by the database's clock.
+    /// The least age, by the database's clock.
     pub age: Duration,
-    /// Where to go on: after this line.
+    /// The line after which to continue.
     pub after: Option<(JobId, LogPlace)>,
-    /// How many lines, or groups of them, to look at.
+    /// The number of lines to examine.
     pub limit: usize,
 }
 
 /// What was deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PurgedLog {
-    /// How many lines.
+    /// The number of deleted lines.
     pub purged: u64,
-    /// The last line, or the first of the last group, that was looked at, and where the next call goes on; as it was if there
-    /// was none.
+    /// Where the next call continues: `after` of the request if no line was examined.
     pub last: Option<(JobId, LogPlace)>,
-    /// Whether there are more to look at now.
+    /// Whether there may be more lines to examine now.
     pub more: bool,
 }

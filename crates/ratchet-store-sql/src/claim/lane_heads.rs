@@ -26,7 +26,7 @@ pub(crate) async fn keep_best(
     request: &ClaimRequest,
     lanes: &mut Vec<Lane<'_>>,
 ) -> Result<(), StoreError> {
-    if !conn.texts().dialect().plans_every_range() || lanes.len() <= LANES_MANY {
+    if !conn.dialect().plans_every_range() || lanes.len() <= LANES_MANY {
         return Ok(());
     }
     let (now, found) = heads(conn, lanes).await?;

@@ -73,7 +73,7 @@ type Found<'a> = (Timestamp, Vec<(Lane<'a>, Timestamp)>);
 
 async fn found<'a>(conn: &mut dyn Conn, asked: &[Lane<'a>], probation: bool) -> Result<Found<'a>, StoreError> {
     let (mut at, mut found) = (Timestamp::MIN, Vec::new());
-    let first_and_next: Vec<Value> = match conn.texts().dialect() {
+    let first_and_next: Vec<Value> = match conn.dialect() {
         Dialect::Sqlite | Dialect::Postgres => vec![probation.into(), probation.into()],
         Dialect::Mysql | Dialect::Mariadb => vec![probation.into()],
     };

@@ -81,7 +81,7 @@ pub(crate) async fn claim(conn: &mut dyn Conn, request: &ClaimRequest) -> Result
             break;
         }
         let mut taken = take(conn, request.node, gate.now, &picked).await?;
-        conn.texts().resume_points().taken(taken.claims.len());
+        conn.context().resume_points().taken(taken.claims.len());
         claimed.append(&mut taken.claims);
         if !taken.unreadable.is_empty() {
             conn.run_in(&PARK, &[Value::micros(PARK_FOR)], &taken.unreadable).await?;
@@ -260,13 +260,13 @@ async fn look(
     sort: LaneClass,
     lanes: &mut [Lane<'_>],
 ) -> Result<ClaimGate, StoreError> {
-    if !conn.texts().dialect().scans_dead_entries() {
+    if !conn.dialect().scans_dead_entries() {
         return look_from(conn, request, Reach::Due, lanes, None).await;
     }
     let began = Instant::now();
-    if let Some(resume_points) = conn.texts().resume_points().begin(sort, lanes, began) {
+    if let Some(resume_points) = conn.context().resume_points().begin(sort, lanes, began) {
         let gate = look_from(conn, request, Reach::Due, lanes, Some(&resume_points)).await?;
-        let resume_points = conn.texts().resume_points();
+        let resume_points = conn.context().resume_points();
         resume_points.looked(sort, lanes, gate.now, (began, Instant::now()));
         let found: usize = lanes.iter().map(Lane::count).sum();
         if found >= request.limit || resume_points.will_do(sort) {
@@ -276,7 +276,7 @@ async fn look(
     }
     let began = Instant::now();
     let gate = look_from(conn, request, Reach::Due, lanes, None).await?;
-    conn.texts().resume_points().looked_at_all(sort, lanes, gate.now, (began, Instant::now()));
+    conn.context().resume_points().looked_at_all(sort, lanes, gate.now, (began, Instant::now()));
     Ok(gate)
 }
 
@@ -297,7 +297,7 @@ async fn look_from(
         let room = request.pools[lane.pool].free.min(request.limit).min(if lane.probation { 1 } else { usize::MAX });
         if few { room } else { room.min(share) }
     };
-    let dialect = conn.texts().dialect();
+    let dialect = conn.dialect();
     let tells_pauses = dialect.plans_every_range();
     let indexes: Vec<usize> = (0..lanes.len()).collect();
     let horizon = Value::micros(reach.horizon());
@@ -366,7 +366,7 @@ async fn take(conn: &mut dyn Conn, node: NodeId, now: Timestamp, picked: &[JobId
     // Rows are written in the order of their keys, so that claimers who lock rows do not wait for each other in a circle.
     let mut sorted = picked.to_vec();
     sorted.sort_unstable();
-    let rows = match conn.texts().dialect() {
+    let rows = match conn.dialect() {
         Dialect::Sqlite => take_all(conn, node, &sorted).await?,
         Dialect::Postgres => conn.rows_in(&TAKE_AND_READ, &[node.into(), now.into()], &sorted).await?,
         Dialect::Mysql | Dialect::Mariadb => {

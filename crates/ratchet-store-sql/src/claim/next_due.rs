@@ -26,9 +26,9 @@ pub async fn next_due(conn: &mut dyn Conn, request: &ClaimRequest) -> Result<Opt
     }
     let wait = if wanted.is_empty() { None } else { next_in(conn, request, &mut wanted).await? };
     // A job before a resume point is found by a look from the start, which must not be later because of this.
-    let has_resume_points = conn.texts().dialect().scans_dead_entries();
+    let has_resume_points = conn.dialect().scans_dead_entries();
     let all = has_resume_points
-        .then(|| conn.texts().resume_points().looks_at_all_in(LaneClass::Ordinary, Instant::now()))
+        .then(|| conn.context().resume_points().looks_at_all_in(LaneClass::Ordinary, Instant::now()))
         .flatten();
     Ok(wait.into_iter().chain(all).min())
 }
@@ -39,9 +39,9 @@ async fn next_in(
     request: &ClaimRequest,
     wanted: &mut [Lane<'_>],
 ) -> Result<Option<Duration>, StoreError> {
-    let has_resume_points = conn.texts().dialect().scans_dead_entries();
+    let has_resume_points = conn.dialect().scans_dead_entries();
     let resume_points = has_resume_points
-        .then(|| conn.texts().resume_points().begin(LaneClass::Ordinary, wanted, Instant::now()))
+        .then(|| conn.context().resume_points().begin(LaneClass::Ordinary, wanted, Instant::now()))
         .flatten();
     let gate = look_from(conn, request, Reach::First, wanted, resume_points.as_deref()).await?;
     let first = wanted.iter().filter_map(Lane::first).map(|(due, _)| due);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_stands_before_a_resume_point_waits_no_longer_than_until_the_next_look_from_the_start() {
         let mut conn = Scale::new(Dialect::Postgres);
-        let (resume_points, now) = (conn.texts().resume_points(), Instant::now());
+        let (resume_points, now) = (conn.context().resume_points(), Instant::now());
         resume_points.taken(1_000);
         for _ in 0..3 {
             resume_points.looked_at_all(

@@ -103,7 +103,7 @@ pub(crate) async fn leave(conn: &mut dyn Conn, go: &[EndedRow]) -> Result<(), St
     conn.run_each(&DELETE_TAGS, &tags(go.iter()), bind_tag).await?;
     let batches: Vec<JobId> = go.iter().filter(|row| row.job.flow.has(JobFlags::BATCH)).map(|row| row.job.id).collect();
     conn.run_in(&DELETE_BATCHES, &[], &batches).await?;
-    if conn.texts().dialect().lists_children_apart() {
+    if conn.dialect().lists_children_apart() {
         let children: Vec<(JobId, JobId)> = go.iter().filter_map(|row| Some((row.job.parent?, row.job.id))).collect();
         conn.run_each(&DELETE_PARENTS, &children, bind_pair).await?;
     }

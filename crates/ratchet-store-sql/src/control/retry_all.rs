@@ -85,7 +85,7 @@ impl<'a> Letters<'a> {
 /// one of two such calls, which is tried again.
 async fn judge(conn: &mut dyn Conn, retry: &mut BulkRetry, mut ids: Vec<JobId>) -> Result<(), StoreError> {
     ids.sort_unstable();
-    if conn.texts().dialect().locks_rows() {
+    if conn.dialect().locks_rows() {
         conn.rows_in(&LOCK_LETTERS, &[], &ids).await?;
     }
     let letters = find(conn, &ids).await?;
@@ -103,16 +103,14 @@ const LOCK_LETTERS: Stmt = Stmt::shared(
 
 const BEGIN_ALL_AGAIN: Stmt = Stmt::shared(
     "retrying failed jobs",
-    "UPDATE scheduler_job /*by_id*/ SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, \
-     crash_count = 0, scheduled_time = NULL, terminated_at = NULL, execution_start_time = NULL, \
-     execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, job_result = NULL \
+    "UPDATE scheduler_job /*by_id*/ SET /*clear:job.end,job.outcome,job.timing*/, total_attempts = 0, crash_count = 0 \
      WHERE job_id /*any*/",
 );
 
 const QUEUE_ALL_AGAIN: Stmt = Stmt::shared(
     "queueing failed jobs again",
-    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, version, flow, updated_at, resource) \
-     /*rows:@queue.plain text int int time text*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, business_key, version, flow, updated_at, \
+     resource) /*rows:@queue.plain time text int int time text*/",
 );
 
 /// Retries the plain letters.
@@ -128,12 +126,8 @@ async fn retry_plain(conn: &mut dyn Conn, retry: &BulkRetry) -> Result<(), Store
     conn.run_in(&BEGIN_ALL_AGAIN, &[], &ids).await?;
     let now = database_time(conn).await?;
     conn.run_each(&QUEUE_ALL_AGAIN, &again, |(job, retried), values| {
+        values.extend(submit::hot_row(job.id, retried.place.state(), &job.spec));
         values.extend([
-            job.id.into(),
-            retried.place.state().into(),
-            job.spec.queue.as_str().into(),
-            job.spec.kind.as_str().into(),
-            Value::count(job.spec.priority.level()),
             now.into(),
             Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
             Value::count(job.version + 1),
@@ -182,20 +176,20 @@ mod tests {
     use super::*;
     use crate::list::scan::EXAMINED_MAX;
     use crate::waist::conn::tests::at_once;
+    use crate::waist::context::StoreContext;
     use crate::waist::dialect::Dialect;
     use crate::waist::row::{CellError, Cells, Row};
-    use crate::waist::stmt::Texts;
 
     /// A dead letter queue without end, of which no letter passes the filter.
     struct Endless {
-        texts: Texts,
+        context: StoreContext,
         examined: usize,
     }
 
     #[async_trait]
     impl Conn for Endless {
-        fn texts(&self) -> &Texts {
-            &self.texts
+        fn context(&self) -> &StoreContext {
+            &self.context
         }
 
         async fn execute(&mut self, doing: &'static str, _: Arc<str>, _: Vec<Value>) -> Result<u64, StoreError> {
@@ -247,7 +241,7 @@ mod tests {
 
     #[test]
     fn letters_of_a_kind_that_hardly_ever_fails_are_not_looked_for_without_end() {
-        let mut conn = Endless { texts: Texts::new(Dialect::Sqlite), examined: 0 };
+        let mut conn = Endless { context: StoreContext::new(Dialect::Sqlite), examined: 0 };
         let jobs = JobFilter { kind: Some(Kind::new("rare").unwrap()), ..JobFilter::default() };
         let filter = DeadLetterFilter { jobs, ..DeadLetterFilter::default() };
         let retried = at_once(retry_all(&mut conn, &filter, 10)).unwrap();

@@ -210,7 +210,7 @@ pub(crate) async fn list(
 /// Once the job waits no more nobody counts, and whoever ends it takes the job first. So this looks before it locks. If the
 /// job is released, claimed and ended between the two, the database may have to choose one, which is tried again.
 pub(crate) async fn lock_first(conn: &mut dyn Conn, id: JobId) -> Result<(), StoreError> {
-    if conn.texts().dialect().locks_rows() && conn.row(&WAITS_FOR_CHILDREN, vec![id.into()]).await?.is_some() {
+    if conn.dialect().locks_rows() && conn.row(&WAITS_FOR_CHILDREN, vec![id.into()]).await?.is_some() {
         conn.row(&LOCK_BATCH, vec![id.into()]).await?;
     }
     Ok(())

@@ -54,7 +54,7 @@ pub(crate) async fn cancel_children(
         next = Some(child).filter(|_| rows.len() > limit);
         ids.extend(is_live.then_some(child));
     }
-    if conn.texts().dialect().locks_rows() {
+    if conn.dialect().locks_rows() {
         conn.rows_in(&LOCK_LIVE_CHILDREN, &[], &ids).await?;
     }
     // One that is paused after its failure has been counted, and stays.

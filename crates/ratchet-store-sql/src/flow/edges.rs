@@ -108,7 +108,7 @@ pub(crate) async fn from_ended(conn: &mut dyn Conn, parents: &[JobId]) -> Result
     if !conn.is_callers() {
         return from(conn, parents).await;
     }
-    match conn.texts().dialect() {
+    match conn.dialect() {
         Dialect::Sqlite => from(conn, parents).await,
         Dialect::Mysql | Dialect::Mariadb => {
             let rows = conn.rows_in(&LATEST_EDGES_FROM, &[], parents).await?;
@@ -147,7 +147,7 @@ const OPEN_EDGES_OF_WORKFLOWS: Stmt =
 
 /// The edges of workflows that are not decided: all that can still follow from anything.
 pub(crate) async fn open_of_workflows(conn: &mut dyn Conn, workflows: &[JobId]) -> Result<Vec<Edge>, StoreError> {
-    let latest = conn.is_callers() && conn.texts().dialect().reads_a_snapshot();
+    let latest = conn.is_callers() && conn.dialect().reads_a_snapshot();
     let stmt = if latest { LATEST_OPEN_EDGES } else { OPEN_EDGES_OF_WORKFLOWS };
     conn.rows_in(&stmt, &[], workflows).await?.iter().map(edge_of).collect()
 }

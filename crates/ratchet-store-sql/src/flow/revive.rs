@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ratchet_core::flow::{CanceledStep, EdgeState, WaitState, below, revive as revival, unbegun};
+use ratchet_core::flow::{CanceledStep, EdgeState, WaitState, below, may_revive, revive as revival, unbegun};
 use ratchet_core::{Followed, FollowedBy, JobFlags, JobId, JobRecord, JobState, StoreError, transition};
 
 use crate::cluster::database_time;
@@ -75,12 +75,8 @@ pub(crate) async fn revive(conn: &mut dyn Conn, retried: &JobRecord) -> Result<V
     conn.run_in(&WAIT_AGAIN, &[], &ids).await?;
     let now = database_time(conn).await?;
     conn.run_each(&QUEUE_WAITING, &revived, |(job, state, waits_for, flow), values| {
+        values.extend(submit::hot_row(job.id, *state, &job.spec));
         values.extend([
-            job.id.into(),
-            (*state).into(),
-            job.spec.queue.as_str().into(),
-            job.spec.kind.as_str().into(),
-            Value::count(job.spec.priority.level()),
             job.scheduled_time.into(),
             Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
             Value::count(job.version + 1),
@@ -123,15 +119,14 @@ async fn withdraw(conn: &mut dyn Conn, withdrawn: &[(JobId, WaitState)]) -> Resu
     Ok(())
 }
 
-/// Whether one of the jobs after this one was canceled because of it, waits, or has not begun: only then there is something
-/// to bring back.
+/// Returns whether the retry may bring back one of the jobs right after this one.
 ///
-/// Most often there is not, and the rest of the workflow, which may be a schedule's queue of years, is not looked at. Not
-/// locked: no other job comes to be one of these but by a retry of its own.
+/// Usually it does not, and the rest of the workflow, which may be a schedule's queue of years, is not read. Nothing is
+/// locked: only a retry of its own makes another job one of these.
 async fn concerns_others(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
     let children: Vec<JobId> = edges::from(conn, &[id]).await?.iter().map(|edge| edge.child).collect();
     let children = if children.is_empty() { Vec::new() } else { find(conn, &children).await? };
-    Ok(children.iter().any(|job| job.state == JobState::Waiting || CanceledStep::of(job).is_some() || unbegun(job)))
+    Ok(children.iter().any(may_revive))
 }
 
 const ATTEMPTED: Stmt = Stmt::shared(
@@ -154,12 +149,12 @@ const WITHDRAW: Stmt = Stmt::shared(
 
 const WAIT_AGAIN: Stmt = Stmt::shared(
     "letting canceled jobs wait again",
-    "UPDATE scheduler_job /*by_id*/ SET terminal_status = NULL, terminal_error = NULL, scheduled_time = NULL, \
-     terminated_at = NULL, canceled_because = NULL WHERE job_id /*any*/",
+    "UPDATE scheduler_job /*by_id*/ SET /*clear:job.end*/, terminated_at = NULL, canceled_because = NULL \
+     WHERE job_id /*any*/",
 );
 
 const QUEUE_WAITING: Stmt = Stmt::shared(
     "queueing jobs that wait again",
-    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, version, flow, waits_for, updated_at, \
-     resource) /*rows:@queue.plain text int int int time text*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, business_key, version, flow, waits_for, \
+     updated_at, resource) /*rows:@queue.plain time text int int int time text*/",
 );

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use ratchet_core::batch::NewBatch;
 use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
 use ratchet_core::submit::DOING;
-use ratchet_core::{BusinessKey, Edge, ErrorKind, JobId, JobSpec, NewJob, StoreError, Timestamp};
+use ratchet_core::{BusinessKey, Edge, ErrorKind, JobId, JobSpec, JobState, NewJob, StoreError, Timestamp};
 
 use crate::cluster::database_time;
 use crate::flow::batches;
@@ -203,7 +203,7 @@ async fn insert_as_given(
         })
         .await?;
     }
-    if conn.texts().dialect().lists_children_apart() {
+    if conn.dialect().lists_children_apart() {
         let children: Vec<(JobId, JobId)> = jobs.iter().filter_map(|job| Some((job.parent?, job.id))).collect();
         let bind =
             |(parent, id): &(JobId, JobId), values: &mut Vec<Value>| values.extend([(*parent).into(), (*id).into()]);
@@ -353,14 +353,14 @@ impl<'a> ColdRow<'a> {
 
 const INSERT_QUEUE: Stmt = Stmt::shared(
     "queueing jobs",
-    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, updated_at) \
-     /*rows:@queue.plain text time*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, business_key, updated_at) \
+     /*rows:@queue.plain time text time*/",
 );
 
 const INSERT_TIED_QUEUE: Stmt = Stmt::shared(
     "queueing jobs with ties or resources",
-    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, business_key, updated_at, flow, waits_for, resource) \
-     /*rows:@queue.plain text time int int text*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, business_key, updated_at, flow, \
+     waits_for, resource) /*rows:@queue.plain time text time int int text*/",
 );
 
 // Elsewhere an index finds them.
@@ -374,14 +374,21 @@ pub(crate) fn resource_of(spec: &JobSpec) -> Value {
     spec.resource.as_ref().map_or("", AsRef::as_ref).into()
 }
 
+/// Returns the values of the columns `queue.plain`.
+pub(crate) fn hot_row(id: JobId, state: JobState, spec: &JobSpec) -> [Value; 5] {
+    [
+        id.into(),
+        state.into(),
+        spec.queue.as_str().into(),
+        spec.kind.as_str().into(),
+        Value::count(spec.priority.level()),
+    ]
+}
+
 fn bind_hot(job: &NewJob, now: Timestamp, values: &mut Vec<Value>) {
     let row = job.first_row();
+    values.extend(hot_row(job.id, row.state, &job.spec));
     values.extend([
-        job.id.into(),
-        row.state.into(),
-        job.spec.queue.as_str().into(),
-        job.spec.kind.as_str().into(),
-        Value::count(job.spec.priority.level()),
         row.due.time(now).into(),
         Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
         now.into(),

@@ -4,7 +4,7 @@ use ratchet_core::store::{SubmitOutcome, SubmitUnit, Submitted};
 use ratchet_core::submit::{DOING, FirstRow};
 use ratchet_core::{Due, ErrorKind, JobId, NewJob, StoreError};
 
-use crate::submit::{ColdRow, all_created};
+use crate::submit::{ColdRow, all_created, hot_row};
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
 use crate::waist::list::BYTES_MAX;
@@ -48,7 +48,7 @@ fn is_one_statement<'a>(jobs: impl Iterator<Item = &'a NewJob>) -> bool {
 /// A [`Conflict`](ratchet_core::ErrorKind::Conflict) if an id is taken, and then nothing was stored.
 pub(crate) async fn submit_plain(conn: &mut dyn Conn, units: &[SubmitUnit]) -> Result<Vec<SubmitOutcome>, StoreError> {
     let jobs: Vec<&NewJob> = units.iter().flat_map(|unit| &unit.jobs).collect();
-    match conn.texts().dialect() {
+    match conn.dialect() {
         Dialect::Mysql => submit_script(conn, &jobs, ["BEGIN; ", "; COMMIT"]).await?,
         // One statement with one answer instead of five.
         Dialect::Mariadb => {
@@ -82,8 +82,8 @@ const SUBMIT_PLAIN: Stmt = Stmt::only_postgres(
      AS MATERIALIZED (/*rows:@job.plain text time int*/), \
      stored AS (INSERT INTO scheduler_job (/*columns:job.plain*/, created_at) \
      SELECT /*columns:job.plain v.*/, t.now FROM v, t) \
-     INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, updated_at) \
-     SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
+     INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, updated_at) \
+     SELECT /*columns:queue.plain v.*/, \
      COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now \
      FROM v, t",
 );
@@ -128,8 +128,8 @@ const EXTEND_PLAIN: Stmt = Stmt::only_postgres(
      AS MATERIALIZED (/*rows:@job.plain text time int id int*/), \
      stored AS (INSERT INTO scheduler_job (/*columns:job.plain*/, created_at, depends_on, flow) \
      SELECT /*columns:job.plain v.*/, t.now, v.depends_on, v.flow FROM v, t, grown), \
-     queued AS (INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, updated_at, flow) \
-     SELECT v.job_id, v.status, v.queue, v.kind, v.priority, \
+     queued AS (INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, updated_at, flow) \
+     SELECT /*columns:queue.plain v.*/, \
      COALESCE(v.scheduled_time, t.now + v.delay_us * INTERVAL '1 microsecond'), t.now, v.flow FROM v, t, grown) \
      SELECT batch_id FROM grown",
 );
@@ -141,18 +141,12 @@ async fn submit_script(conn: &mut dyn Conn, jobs: &[&NewJob], [begin, commit]: [
     for job in jobs {
         ColdRow::bind_plain(job, &mut cold);
         let row = job.first_row();
-        hot.extend([
-            job.id.into(),
-            row.state.into(),
-            job.spec.queue.as_str().into(),
-            job.spec.kind.as_str().into(),
-            Value::count(job.spec.priority.level()),
-        ]);
+        hot.extend(hot_row(job.id, row.state, &job.spec));
         hot.extend(due(row));
     }
-    let texts = conn.texts();
-    let now = texts.inline(&READ_CLOCK, 1, &[]);
-    let (cold, hot) = (texts.inline(&STORE_PLAIN, jobs.len(), &cold), texts.inline(&QUEUE_PLAIN, jobs.len(), &hot));
+    let context = conn.context();
+    let now = context.inline(&READ_CLOCK, 1, &[]);
+    let (cold, hot) = (context.inline(&STORE_PLAIN, jobs.len(), &cold), context.inline(&QUEUE_PLAIN, jobs.len(), &hot));
     let script = format!("{begin}{now}; {cold}; {hot}{commit}");
     let stored = conn.execute(DOING, script.into(), Vec::new()).await;
     if stored.is_err() {
@@ -173,8 +167,8 @@ const STORE_PLAIN: Stmt = Stmt::only_mysql(
 
 const QUEUE_PLAIN: Stmt = Stmt::only_mysql(
     "queueing plain jobs as text",
-    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, updated_at) \
-     VALUES /*each*/(?, ?, ?, ?, ?, COALESCE(?, @ratchet_now + INTERVAL ? MICROSECOND), @ratchet_now)/*end*/",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain*/, scheduled_time, updated_at) \
+     VALUES /*each*/(/*values:queue.plain*/, COALESCE(?, @ratchet_now + INTERVAL ? MICROSECOND), @ratchet_now)/*end*/",
 );
 
 #[cfg(test)]

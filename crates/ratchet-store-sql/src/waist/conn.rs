@@ -3,10 +3,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ratchet_core::StoreError;
 
+use crate::waist::context::StoreContext;
 use crate::waist::dialect::Dialect;
 use crate::waist::list;
 use crate::waist::row::Row;
-use crate::waist::stmt::{Stmt, Texts};
+use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;
 
 /// A connection, in a transaction or not: text and values in, rows out.
@@ -15,8 +16,8 @@ use crate::waist::value::Value;
 /// same function serves both.
 #[async_trait]
 pub trait Conn: Send {
-    /// The statements in this connection's dialect.
-    fn texts(&self) -> &Texts;
+    /// Returns what the connections of its store share.
+    fn context(&self) -> &StoreContext;
 
     /// Whether the transaction is a caller's own, whose isolation is the caller's choice.
     fn is_callers(&self) -> bool {
@@ -32,15 +33,19 @@ pub trait Conn: Send {
 }
 
 impl dyn Conn + '_ {
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.context().dialect()
+    }
+
     /// Runs a statement without a list.
     pub(crate) async fn run(&mut self, stmt: &Stmt, values: Vec<Value>) -> Result<u64, StoreError> {
-        let text = self.texts().render(stmt, 1);
+        let text = self.context().render(stmt, 1);
         self.execute(stmt.doing(), text, values).await
     }
 
     /// Reads with a statement without a list.
     pub(crate) async fn rows(&mut self, stmt: &Stmt, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
-        let text = self.texts().render(stmt, 1);
+        let text = self.context().render(stmt, 1);
         self.fetch(stmt.doing(), text, values).await
     }
 
@@ -49,10 +54,10 @@ impl dyn Conn + '_ {
     /// A MariaDB that has prepared a statement and then writes to its table jumps no more from group to group of an index when
     /// the statement runs again on that connection, but reads all of it. There the values are written into the text.
     pub(crate) async fn rows_of_groups(&mut self, stmt: &Stmt, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
-        match self.texts().dialect() {
+        match self.dialect() {
             Dialect::Sqlite | Dialect::Postgres => self.rows(stmt, values).await,
             Dialect::Mysql | Dialect::Mariadb => {
-                let text = self.texts().inline(stmt, 1, &values);
+                let text = self.context().inline(stmt, 1, &values);
                 self.fetch(stmt.doing(), text.into(), Vec::new()).await
             }
         }
@@ -107,7 +112,7 @@ impl dyn Conn + '_ {
         if rest.is_empty() {
             return None;
         }
-        let arrays = self.texts().dialect().has_arrays();
+        let arrays = self.dialect().has_arrays();
         let most = if arrays { rest.len() } else { list::chunk_size(rest.len()) };
         let mut values = Vec::new();
         let (mut count, mut bytes) = (0, 0);
@@ -127,7 +132,7 @@ impl dyn Conn + '_ {
             values.truncate(count * width);
         }
         *rest = &rest[count..];
-        let text = self.texts().render(stmt, if arrays { 1 } else { count });
+        let text = self.context().render(stmt, if arrays { 1 } else { count });
         let values = if arrays { list::columns(values, count) } else { values };
         Some((text, before.iter().cloned().chain(values).collect()))
     }
@@ -164,18 +169,18 @@ impl dyn Conn + '_ {
     }
 
     fn key_chunks<'k, K>(&self, keys: &'k [K]) -> std::slice::Chunks<'k, K> {
-        let together = if self.texts().dialect().has_arrays() { keys.len().max(1) } else { list::LIST_MAX };
+        let together = if self.dialect().has_arrays() { keys.len().max(1) } else { list::LIST_MAX };
         keys.chunks(together)
     }
 
     fn keyed<K: Clone + Into<Value>>(&self, stmt: &Stmt, before: &[Value], keys: &[K]) -> (Arc<str>, Vec<Value>) {
-        let texts = self.texts();
-        if texts.dialect().has_arrays() {
+        let context = self.context();
+        if context.dialect().has_arrays() {
             let list = Value::List(keys.iter().cloned().map(Into::into).collect());
-            return (texts.render(stmt, 1), before.iter().cloned().chain([list]).collect());
+            return (context.render(stmt, 1), before.iter().cloned().chain([list]).collect());
         }
         let (count, values) = list::padded(before, keys);
-        (texts.render(stmt, count), values)
+        (context.render(stmt, count), values)
     }
 }
 
@@ -187,20 +192,20 @@ pub(crate) mod tests {
 
     /// Remembers how many bytes each statement had, and does nothing.
     pub(crate) struct Scale {
-        texts: Texts,
+        context: StoreContext,
         pub(crate) statements: Vec<usize>,
     }
 
     impl Scale {
         pub(crate) fn new(dialect: Dialect) -> Self {
-            Self { texts: Texts::new(dialect), statements: Vec::new() }
+            Self { context: StoreContext::new(dialect), statements: Vec::new() }
         }
     }
 
     #[async_trait]
     impl Conn for Scale {
-        fn texts(&self) -> &Texts {
-            &self.texts
+        fn context(&self) -> &StoreContext {
+            &self.context
         }
 
         async fn execute(&mut self, _: &'static str, _: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError> {

@@ -1,6 +1,7 @@
 //! The narrow waist between statements and drivers: text and values in, rows out.
 
 pub(crate) mod conn;
+pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod dialect;
 pub(crate) mod list;

@@ -1,13 +1,11 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use ratchet_core::JobState;
+use ratchet_core::{JobFlags, JobState};
 
-use crate::claim::scan_start::ResumePoints;
 use crate::waist::columns;
+use crate::waist::context::ServerFacts;
 use crate::waist::dialect::Dialect;
 use crate::waist::literal;
 use crate::waist::value::Value;
@@ -24,13 +22,14 @@ use crate::waist::value::Value;
 /// | `/*in:x*/`, `/*ago:x*/` | the clock plus or minus `x` microseconds |
 /// | `/*yes*/`, `/*no*/` | a truth value |
 /// | `/*state:running*/` | the stored name of a state, quoted |
+/// | `/*flags:batch,dependants*/` | the stored number of these flags of a job |
 /// | `/*for_update*/` | the clause that locks the selected rows |
 /// | `/*skip_locked*/` | the same, passing over rows that another transaction has locked |
 /// | `/*by_id*/` | after a table: its rows are found by their primary key, whatever statistics say |
 /// | `/*or_nothing*/` | the clause that lets an insert pass over taken keys |
 /// | `/*columns:job.plain*/` | the columns of a group of `columns.rs`, as its argument says |
 /// | `/*values:job.plain*/` | a placeholder for each of these columns |
-/// | `/*set:signal*/`, `/*clear:signal*/` | the same with a value, or NULL, assigned to each |
+/// | `/*set:signal*/`, `/*clear:signal*/` | the same with a value, or NULL, assigned to each of them |
 /// | `/*any*/` | `IN (…)` or `= ANY (…)`: is one of a list of keys |
 /// | `/*rows:id int*/` | the rows of a list, here of an id and a number each, as a table |
 /// | `/*each*/ … /*end*/` | the part between, repeated with commas |
@@ -112,66 +111,29 @@ impl Stmt {
     }
 }
 
-/// Statements as a database takes them: tokens filled in, lists written out, kept for the next time.
+/// The rendered texts of statements: tokens filled in, lists written out, cached for the next time.
 #[derive(Debug)]
-pub struct Texts {
-    dialect: Dialect,
+pub(crate) struct Texts {
     /// What stands before each table: nothing, or a schema and a dot.
     qualifier: String,
-    /// The dialect of the server, once it is known.
-    identified: OnceLock<Dialect>,
-    offset_us: AtomicI64,
     rendered: RwLock<HashMap<(&'static str, usize), Arc<str>>>,
-    resume_points: ResumePoints,
 }
 
 impl Texts {
-    /// Statements for one database.
-    pub fn new(dialect: Dialect) -> Self {
-        Self::qualified(dialect, "")
+    pub(crate) fn qualified(qualifier: &str) -> Self {
+        Self { qualifier: qualifier.to_owned(), rendered: RwLock::default() }
     }
 
-    /// Statements for one database, whose tables have a qualifier: a schema and a dot.
-    pub fn qualified(dialect: Dialect, qualifier: &str) -> Self {
-        Self {
-            dialect,
-            qualifier: qualifier.to_owned(),
-            identified: OnceLock::new(),
-            offset_us: AtomicI64::new(0),
-            rendered: RwLock::default(),
-            resume_points: ResumePoints::default(),
-        }
-    }
-
-    /// Whose SQL it is.
-    pub fn dialect(&self) -> Dialect {
-        self.identified.get().copied().unwrap_or(self.dialect)
-    }
-
-    /// Goes on in the dialect of the server, now that it is known. Only the first call counts: a server does not change.
-    pub fn identify(&self, server: Dialect) {
+    /// Changes the facts on which texts depend and drops the cached texts. No text is rendered meanwhile.
+    pub(crate) fn renew(&self, change: impl FnOnce()) {
         let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
-        if self.identified.set(server).is_ok() {
-            rendered.clear();
-        }
-    }
-
-    /// Where the lanes of the claim index begin.
-    pub(crate) const fn resume_points(&self) -> &ResumePoints {
-        &self.resume_points
-    }
-
-    /// Moves what `/*now*/` means, for tests.
-    pub fn advance_clock(&self, by: Duration) {
-        let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
-        let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
-        self.offset_us.fetch_add(by, Ordering::SeqCst);
+        change();
         rendered.clear();
     }
 
-    /// The text of a statement with its values written into it, for a list of `count` entries.
-    pub(crate) fn inline(&self, stmt: &Stmt, count: usize, values: &[Value]) -> String {
-        let text = self.render(stmt, count);
+    /// Returns the text of a statement with its values written into it, for a list of `count` entries.
+    pub(crate) fn inline(&self, stmt: &Stmt, server: &ServerFacts, count: usize, values: &[Value]) -> String {
+        let text = self.render(stmt, server, count);
         let mut parts = text.split('?');
         let mut out = parts.next().unwrap_or_default().to_owned();
         for (part, value) in parts.zip(values) {
@@ -181,14 +143,14 @@ impl Texts {
         out
     }
 
-    /// The text of a statement whose list, if it has one, holds `count` entries.
-    pub fn render(&self, stmt: &Stmt, count: usize) -> Arc<str> {
+    /// Returns the text of a statement whose list, if it has one, has `count` entries.
+    pub(crate) fn render(&self, stmt: &Stmt, server: &ServerFacts, count: usize) -> Arc<str> {
         let key = (stmt.doing, count);
         if let Some(text) = self.rendered.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return text.clone();
         }
         let mut rendered = self.rendered.write().unwrap_or_else(PoisonError::into_inner);
-        let text = render(stmt.text(self.dialect()), self.dialect(), self.offset_us.load(Ordering::SeqCst), count);
+        let text = render(stmt.text(server.dialect()), server.dialect(), server.clock_offset_us(), count);
         let text: Arc<str> = qualify(text, &self.qualifier).into();
         rendered.insert(key, text.clone());
         text
@@ -249,8 +211,8 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
             }
             "columns" => out.push_str(&columns::listed(argument)),
             "values" => out.push_str(&columns::placeholders(argument)),
-            "set" => out.push_str(&columns::assigned(argument, "?")),
-            "clear" => out.push_str(&columns::assigned(argument, "NULL")),
+            "set" => out.push_str(&columns::assigned(argument)),
+            "clear" => out.push_str(&columns::cleared(argument)),
             "rows" => {
                 let kinds = columns::kinds(argument);
                 if dialect.has_arrays() {
@@ -272,11 +234,24 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
                     argument.parse().unwrap_or_else(|_| panic!("/*{token}*/ names one of the states"));
                 let _ = write!(out, "'{state}'");
             }
+            "flags" => {
+                let _ = write!(out, "{}", argument.split(',').map(flag).fold(JobFlags::none(), JobFlags::with).bits());
+            }
             _ => panic!("the token /*{token}*/ is one of those that Stmt lists"),
         }
     }
     out.push_str(rest);
     out
+}
+
+/// Returns the flag that a statement names.
+fn flag(name: &str) -> JobFlags {
+    match name {
+        "dependants" => JobFlags::DEPENDANTS,
+        "batch" => JobFlags::BATCH,
+        "batch_child" => JobFlags::BATCH_CHILD,
+        _ => panic!("{name} is one of the flags that statements read"),
+    }
 }
 
 /// The type whose array holds a column of a list.
@@ -339,6 +314,7 @@ mod tests {
         };
         check("a = ? AND b = ?", 1, "a = ? AND b = ?", "a = $1 AND b = $2", "a = ? AND b = ?");
         check("s = /*state:running*/", 1, "s = 'RUNNING'", "s = 'RUNNING'", "s = 'RUNNING'");
+        check("flow & /*flags:batch,dependants*/ = 0", 1, "flow & 33 = 0", "flow & 33 = 0", "flow & 33 = 0");
         check("/*for_update*/", 1, "", "FOR UPDATE", "FOR UPDATE");
         check("/*skip_locked*/", 1, "", "FOR UPDATE SKIP LOCKED", "FOR UPDATE SKIP LOCKED");
         check("/*or_nothing*/", 1, "ON CONFLICT DO NOTHING", "ON CONFLICT DO NOTHING", "");

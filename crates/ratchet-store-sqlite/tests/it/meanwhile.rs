@@ -7,7 +7,7 @@ use ratchet_core::count::CountBy;
 use ratchet_core::page::{ArchiveScope, JobFilter};
 use ratchet_core::store::ClusterStore as _;
 use ratchet_core::{JobId, JobState, JobType, StoreError};
-use ratchet_store_sql::{Conn, Row, Texts, Value, calls};
+use ratchet_store_sql::{Conn, Row, StoreContext, Value, calls};
 use ratchet_store_sqlite::sqlx::sqlite::SqliteConnectOptions;
 use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, ConnectOptions as _, SqliteConnection};
 use ratchet_testdb::history::Sql;
@@ -59,8 +59,8 @@ struct Meanwhile<'c> {
 
 #[async_trait]
 impl Conn for Meanwhile<'_> {
-    fn texts(&self) -> &Texts {
-        self.conn.texts()
+    fn context(&self) -> &StoreContext {
+        self.conn.context()
     }
 
     async fn execute(&mut self, doing: &'static str, text: Arc<str>, values: Vec<Value>) -> Result<u64, StoreError> {

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use ratchet_store_sql::{Dialect, Texts, all_statements, statements};
+use ratchet_store_sql::{Dialect, StoreContext, all_statements, statements};
 use ratchet_store_sqlite::sqlx::{self, AssertSqlSafe, Row as _};
 
 use super::database::connect;
@@ -31,10 +31,10 @@ fn what_is_deleted_is_found_by_an_index() {
     super::run(async {
         let (_store, dir) = super::fresh().await;
         let mut conn = connect(dir.path()).await;
-        let texts = Texts::new(Dialect::Sqlite);
+        let context = StoreContext::new(Dialect::Sqlite);
         let mut scanning = Vec::new();
         for stmt in statements(Dialect::Sqlite) {
-            let text = texts.render(stmt, 2);
+            let text = context.render(stmt, 2);
             if !text.starts_with("DELETE") {
                 continue;
             }
