@@ -35,7 +35,7 @@ macro_rules! record_columns {
              q.picked_by AS picked_by, q.picked_at AS picked_at, q.progress AS progress, \
              CASE WHEN q.job_id IS NULL THEN j.terminal_error ELSE q.last_error END AS last_error, \
              COALESCE(q.flow, j.flow) AS flow, COALESCE(q.waits_for, 0) AS waits_for, \
-             j.release_delay_us AS release_delay_us, /*columns:job.outcome,job.timing j.as*/"
+             j.release_delay_us AS release_delay_us, /*columns:job.outcome,job.causes,job.timing j.as*/"
         )
     };
 }
@@ -45,8 +45,7 @@ macro_rules! claimed_columns {
     () => {
         concat!(
             $crate::job_row::spec_columns!(),
-            ", q.version AS version, q.attempts AS attempts, q.crash_count AS crash_count, \
-             q.scheduled_time AS scheduled_time, q.deferred_until AS deferred_until, q.picked_at AS picked_at, \
+            ", /*columns:queue.life q.as*/, q.deferred_until AS deferred_until, q.picked_at AS picked_at, \
              q.last_error AS last_error, q.flow AS flow"
         )
     };
@@ -199,7 +198,7 @@ pub(crate) fn record_of(row: &Row) -> Result<JobRecord, StoreError> {
     Ok(job)
 }
 
-/// Reads the groups `job.outcome` and `job.timing` into a record.
+/// Reads the groups `job.outcome`, `job.causes` and `job.timing` into a record.
 pub(crate) fn read_outcome(job: &mut JobRecord, fields: &mut Fields<'_>) -> Result<(), StoreError> {
     job.terminated_at = fields.opt_time("terminated_at")?;
     job.result = fields.opt_text("job_result")?.map(JsonText::from_store);

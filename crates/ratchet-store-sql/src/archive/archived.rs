@@ -24,7 +24,7 @@ macro_rules! archived_columns {
     () => {
         concat!(
             $crate::job_row::spec_columns!(),
-            ", /*columns:job.end,job.ties,job.outcome,job.timing j.as*/, j.archived_at AS archived_at"
+            ", /*columns:job.ties,job.end,job.life,job.outcome,job.causes,job.timing j.as*/, j.archived_at AS archived_at"
         )
     };
 }
@@ -33,14 +33,14 @@ macro_rules! archived_columns {
 pub(crate) fn archived_of(row: &Row) -> Result<JobRecord, StoreError> {
     let mut fields = row.fields();
     let mut job = spec_of(&mut fields)?;
+    job.flow = fields.flow("flow")?;
+    job.release_delay = fields.opt_duration("release_delay_us")?;
     job.state = fields.state("terminal_status")?;
+    job.scheduled_time = fields.time("scheduled_time")?;
+    job.last_error = fields.opt_text("terminal_error")?.map(str::to_owned);
     job.version = fields.number("version")?;
     job.attempts = fields.number("total_attempts")?;
     job.crash_count = fields.number("crash_count")?;
-    job.scheduled_time = fields.time("scheduled_time")?;
-    job.last_error = fields.opt_text("terminal_error")?.map(str::to_owned);
-    job.flow = fields.flow("flow")?;
-    job.release_delay = fields.opt_duration("release_delay_us")?;
     job_row::read_outcome(&mut job, &mut fields)?;
     job.archived_at = Some(fields.time("archived_at")?);
     Ok(job)

@@ -167,25 +167,22 @@ const _: () = assert!(ARCHIVED_ATTEMPTS_MAX == 50, "LAST_ATTEMPTS says how many"
 const COPY: Stmt = Stmt::shared(
     "copying jobs to the archive",
     "WITH v (job_id, attempts, signal_wait, archived_at) AS (/*rows:id json json time*/) \
-     INSERT INTO scheduler_job_archive (/*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing*/, \
-     created_at, attempts, signal_wait, archived_at) \
-     SELECT /*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing j.*/, j.created_at, \
+     INSERT INTO scheduler_job_archive (/*columns:job*/, created_at, attempts, signal_wait, archived_at) \
+     SELECT /*columns:job j.*/, j.created_at, \
      v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id",
 )
 // Nobody waits for the disk because of it: should the server die before it is there, the jobs are still where they were,
 // and go to the archive another time. The setting ends with the transaction.
 .postgres(
     "WITH v (job_id, attempts, signal_wait, archived_at) AS (/*rows:id json json time*/) \
-     INSERT INTO scheduler_job_archive (/*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing*/, \
-     created_at, attempts, signal_wait, archived_at) \
-     SELECT /*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing j.*/, j.created_at, \
+     INSERT INTO scheduler_job_archive (/*columns:job*/, created_at, attempts, signal_wait, archived_at) \
+     SELECT /*columns:job j.*/, j.created_at, \
      v.attempts, v.signal_wait, v.archived_at FROM v JOIN scheduler_job j ON j.job_id = v.job_id \
      WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'",
 )
 .mysql(
-    "INSERT INTO scheduler_job_archive (/*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing*/, \
-     created_at, attempts, signal_wait, archived_at) \
-     SELECT /*columns:job.plain,job.optional,job.ties,job.end,job.outcome,job.timing j.*/, j.created_at, \
+    "INSERT INTO scheduler_job_archive (/*columns:job*/, created_at, attempts, signal_wait, archived_at) \
+     SELECT /*columns:job j.*/, j.created_at, \
      v.attempts, v.signal_wait, v.archived_at FROM (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS attempts, \
      ? AS signal_wait, ? AS archived_at/*end*/) v \
      STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id",

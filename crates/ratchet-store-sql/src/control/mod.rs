@@ -274,16 +274,15 @@ const REOPEN: Stmt =
 
 const BEGIN_AGAIN: Stmt = Stmt::shared(
     "retrying a failed job",
-    "UPDATE scheduler_job SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, crash_count = 0, \
-     scheduled_time = NULL, terminated_at = NULL, execution_start_time = NULL, execution_end_time = NULL, \
-     execution_duration_us = NULL, queue_wait_us = NULL, job_result = NULL WHERE job_id = ?",
+    "UPDATE scheduler_job SET /*clear:job.end,job.outcome,job.timing*/, total_attempts = 0, crash_count = 0 \
+     WHERE job_id = ?",
 );
 
 const QUEUE_AGAIN: Stmt = Stmt::shared(
     "queueing a job again",
-    "INSERT INTO scheduler_job_queue (job_id, status, paused_from_status, queue, kind, priority, scheduled_time, \
-     business_key, version, attempts, crash_count, last_error, flow, waits_for, resource, updated_at) \
-     VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, ?, ?, /*now*/)",
+    "INSERT INTO scheduler_job_queue (/*columns:queue.plain,queue.life*/, paused_from_status, business_key, last_error, \
+     flow, waits_for, resource, updated_at) \
+     VALUES (/*values:queue.plain*/, ?, ?, ?, COALESCE(?, /*now*/), ?, ?, ?, ?, ?, ?, /*now*/)",
 );
 
 /// What the hot row of a job holds that comes back to the queue.
@@ -319,23 +318,19 @@ impl<'a> QueuedAgain<'a> {
 }
 
 async fn queue_again(conn: &mut dyn Conn, job: &JobRecord, again: &QueuedAgain<'_>) -> Result<(), StoreError> {
-    let values = vec![
-        job.id.into(),
-        again.place.state().into(),
-        Value::opt_text(again.place.paused_from().map(JobState::as_str)),
-        job.spec.queue.as_str().into(),
-        job.spec.kind.as_str().into(),
-        Value::count(job.spec.priority.level()),
-        Value::opt_time(again.due),
-        Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
+    let mut values = submit::hot_row(job.id, again.place.state(), &job.spec).to_vec();
+    values.extend([
         Value::count(job.version + 1),
         Value::count(again.attempts),
         Value::count(again.crash_count),
+        Value::opt_time(again.due),
+        Value::opt_text(again.place.paused_from().map(JobState::as_str)),
+        Value::opt_text(job.business_key.as_ref().map(AsRef::as_ref)),
         Value::opt_text(again.last_error),
         Value::count(again.flow.bits()),
         Value::count(again.waits_for),
         submit::resource_of(&job.spec),
-    ];
+    ]);
     conn.run(&QUEUE_AGAIN, values).await?;
     Ok(())
 }

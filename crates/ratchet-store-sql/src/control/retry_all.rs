@@ -103,9 +103,7 @@ const LOCK_LETTERS: Stmt = Stmt::shared(
 
 const BEGIN_ALL_AGAIN: Stmt = Stmt::shared(
     "retrying failed jobs",
-    "UPDATE scheduler_job /*by_id*/ SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, \
-     crash_count = 0, scheduled_time = NULL, terminated_at = NULL, execution_start_time = NULL, \
-     execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, job_result = NULL \
+    "UPDATE scheduler_job /*by_id*/ SET /*clear:job.end,job.outcome,job.timing*/, total_attempts = 0, crash_count = 0 \
      WHERE job_id /*any*/",
 );
 

@@ -134,10 +134,9 @@ pub(crate) async fn lock(
 
 const LOCK_CHILDREN: Stmt = Stmt::shared(
     "locking jobs that wait for others",
-    "SELECT q.job_id AS job_id, q.status AS status, q.version AS version, q.flow AS flow, q.waits_for AS waits_for, \
-     q.attempts AS attempts, q.crash_count AS crash_count, q.scheduled_time AS scheduled_time, \
-     j.release_delay_us AS release_delay_us, q.kind AS kind, q.queue AS queue, j.job_type AS job_type, \
-     q.priority AS priority, q.business_key AS business_key, j.depends_on AS depends_on \
+    "SELECT /*columns:queue.plain,queue.life q.as*/, q.flow AS flow, q.waits_for AS waits_for, \
+     q.business_key AS business_key, j.release_delay_us AS release_delay_us, j.job_type AS job_type, \
+     j.depends_on AS depends_on \
      FROM scheduler_job_queue q /*by_id*/ JOIN scheduler_job j ON j.job_id = q.job_id \
      WHERE q.job_id /*any*/ ORDER BY q.job_id /*for_update*/",
 );
@@ -159,17 +158,17 @@ async fn read_children(conn: &mut dyn Conn, ids: &[JobId], rows: &mut HashMap<Jo
         let mut fields = row.fields();
         let id = fields.job_id("job_id")?;
         let state = fields.state("status")?;
+        let queue = fields.parsed("queue", QueueName::new)?;
+        let kind = fields.parsed("kind", Kind::new)?;
+        let level: u8 = fields.number("priority")?;
         let version = fields.number("version")?;
-        let flow = fields.flow("flow")?;
-        let waiting = WaitState { flow, waits_for: fields.number("waits_for")? };
         let (attempts, crash_count) = (fields.number("attempts")?, fields.number("crash_count")?);
         let scheduled_time = fields.time("scheduled_time")?;
-        let release_delay = fields.opt_duration("release_delay_us")?;
-        let kind = fields.parsed("kind", Kind::new)?;
-        let queue = fields.parsed("queue", QueueName::new)?;
-        let job_type = fields.parsed("job_type", str::parse)?;
-        let level: u8 = fields.number("priority")?;
+        let flow = fields.flow("flow")?;
+        let waiting = WaitState { flow, waits_for: fields.number("waits_for")? };
         let business_key = fields.opt_parsed("business_key", BusinessKey::new)?;
+        let release_delay = fields.opt_duration("release_delay_us")?;
+        let job_type = fields.parsed("job_type", str::parse)?;
         let batch = batch_of(flow, fields.opt_job_id("depends_on")?);
         let priority = Priority::from_level(level).ok_or_else(|| {
             let problem = format!("the priority of job {id} is unknown to this version");

@@ -150,8 +150,8 @@ const WITHDRAW: Stmt = Stmt::shared(
 
 const WAIT_AGAIN: Stmt = Stmt::shared(
     "letting canceled jobs wait again",
-    "UPDATE scheduler_job /*by_id*/ SET terminal_status = NULL, terminal_error = NULL, scheduled_time = NULL, \
-     terminated_at = NULL, canceled_because = NULL WHERE job_id /*any*/",
+    "UPDATE scheduler_job /*by_id*/ SET /*clear:job.end*/, terminated_at = NULL, canceled_because = NULL \
+     WHERE job_id /*any*/",
 );
 
 const QUEUE_WAITING: Stmt = Stmt::shared(

@@ -287,11 +287,11 @@ impl Finished<'_> {
         values.extend([
             self.id.into(),
             self.state.into(),
-            Value::count(self.version),
+            self.scheduled_time.into(),
             Value::opt_text(self.error),
+            Value::count(self.version),
             Value::count(self.attempts),
             Value::count(self.crash_count),
-            self.scheduled_time.into(),
             Value::opt_time(self.timing.map(|timing| timing.started_at)),
             Value::opt_time(self.timing.map(|timing| timing.ended_at)),
             Value::Int(self.timing.map(|timing| micros(timing.duration))),
@@ -319,23 +319,16 @@ pub(crate) async fn finish(conn: &mut dyn Conn, finished: &[Finished<'_>]) -> Re
 // MySQL has no UPDATE … FROM; there the rows lead, in their order, and each job is found by its key.
 const FINISH: Stmt = Stmt::shared(
     "writing the ends of jobs",
-    "WITH v (job_id, status, version, error, attempts, crash_count, scheduled_time, started_at, ended_at, duration_us, \
-     queue_wait_us, result) AS (/*rows:id text int text int int time time time int int json*/) \
-     UPDATE scheduler_job SET terminal_status = v.status, version = v.version, terminal_error = v.error, \
-     total_attempts = v.attempts, crash_count = v.crash_count, scheduled_time = v.scheduled_time, \
-     terminated_at = /*now*/, execution_start_time = v.started_at, execution_end_time = v.ended_at, \
-     execution_duration_us = v.duration_us, queue_wait_us = v.queue_wait_us, job_result = v.result \
-     FROM v WHERE scheduler_job.job_id = v.job_id",
+    "WITH v (job_id, /*columns:job.end,job.life,job.timing*/, job_result) \
+     AS (/*rows:id @job.end @job.life @job.timing json*/) \
+     UPDATE scheduler_job SET /*set:job.end,job.life,job.timing v.*/, job_result = v.job_result, \
+     terminated_at = /*now*/ FROM v WHERE scheduler_job.job_id = v.job_id",
 )
 .mysql(
-    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, ? AS status, ? AS version, ? AS error, ? AS attempts, \
-     ? AS crash_count, ? AS scheduled_time, ? AS started_at, ? AS ended_at, ? AS duration_us, ? AS queue_wait_us, \
-     ? AS result/*end*/) v \
+    "UPDATE (/*union*/SELECT CAST(? AS BINARY(16)) AS job_id, /*values:job.end,job.life,job.timing as*/, \
+     ? AS job_result/*end*/) v \
      STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id \
-     SET j.terminal_status = v.status, j.version = v.version, j.terminal_error = v.error, \
-     j.total_attempts = v.attempts, j.crash_count = v.crash_count, j.scheduled_time = v.scheduled_time, \
-     j.terminated_at = /*now*/, j.execution_start_time = v.started_at, j.execution_end_time = v.ended_at, \
-     j.execution_duration_us = v.duration_us, j.queue_wait_us = v.queue_wait_us, j.job_result = v.result",
+     SET /*set:job.end,job.life,job.timing j. v.*/, j.job_result = v.job_result, j.terminated_at = /*now*/",
 );
 
 // MySQL takes the hint for an index in this form only.
@@ -384,22 +377,26 @@ const RECORD_ATTEMPTS: Stmt = Stmt::shared(
 /// Keeps the records of attempts.
 pub(crate) async fn record_attempts(conn: &mut dyn Conn, attempts: &[&AttemptRecord]) -> Result<(), StoreError> {
     conn.run_each(&RECORD_ATTEMPTS, attempts, |attempt, values| {
-        values.extend([
-            attempt.job_id.into(),
-            Value::count(attempt.version),
-            Value::count(attempt.attempt),
-            attempt.node.into(),
-            attempt.status.as_str().into(),
-            attempt.timing.started_at.into(),
-            attempt.timing.ended_at.into(),
-            Value::micros(attempt.timing.duration),
-            Value::micros(attempt.timing.queue_wait),
-            Value::opt_text(attempt.error_class.as_deref()),
-            Value::opt_text(attempt.error.as_deref()),
-        ]);
+        values.extend(plain_attempt(attempt));
+        values.extend([Value::opt_text(attempt.error_class.as_deref()), Value::opt_text(attempt.error.as_deref())]);
     })
     .await?;
     Ok(())
+}
+
+/// Returns the values of the columns `attempt.plain`.
+fn plain_attempt(attempt: &AttemptRecord) -> [Value; 9] {
+    [
+        attempt.job_id.into(),
+        Value::count(attempt.version),
+        Value::count(attempt.attempt),
+        attempt.node.into(),
+        attempt.status.as_str().into(),
+        attempt.timing.started_at.into(),
+        attempt.timing.ended_at.into(),
+        Value::micros(attempt.timing.duration),
+        Value::micros(attempt.timing.queue_wait),
+    ]
 }
 
 /// Records alerts about jobs, by the hashes of their errors.

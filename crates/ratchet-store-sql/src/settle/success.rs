@@ -8,6 +8,7 @@ use ratchet_core::settle::{Applied, LiveRow, RowChange};
 use ratchet_core::{AttemptRecord, Change, JobFlags, JobId, JobState, JsonText, Settlement, StoreError};
 
 use crate::flow::batch_counts::{self, Tallies};
+use crate::settle::plain_attempt;
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
 use crate::waist::row::Fields;
@@ -71,25 +72,18 @@ pub(crate) async fn succeed(
     // In the order of the keys, so that two who settle some of the same jobs do not wait for each other in a circle.
     ends.sort_unstable_by_key(|(settlement, ..)| settlement.fence.job_id);
     let rows = conn
-        .rows_each(&SUCCEED, &[counts.into()], &ends, |(settlement, attempt, applied), values| {
+        .rows_each(&SUCCEED, &[counts.into()], &ends, |(_, attempt, applied), values| {
             let result = match applied.change {
                 RowChange::End { result, .. } => result,
                 RowChange::Requeue { .. } => None,
             };
+            // Its record names the fence.
+            values.extend(plain_attempt(attempt));
             values.extend([
-                settlement.fence.job_id.into(),
-                Value::count(settlement.fence.version),
-                settlement.fence.node.into(),
                 applied.place.state().into(),
                 Value::count(applied.attempts.unwrap_or(0)),
                 Value::count(applied.crash_count),
                 Value::opt_json(result.map(JsonText::as_str)),
-                Value::count(attempt.attempt),
-                attempt.status.as_str().into(),
-                attempt.timing.started_at.into(),
-                attempt.timing.ended_at.into(),
-                Value::micros(attempt.timing.duration),
-                Value::micros(attempt.timing.queue_wait),
             ]);
         })
         .await?;
@@ -142,20 +136,18 @@ const _: () = assert!(
 const SUCCEED: Stmt = Stmt::only_postgres(
     "writing successes",
     "WITH how AS MATERIALIZED (SELECT ?::boolean AS counts), \
-     v AS MATERIALIZED (SELECT * FROM unnest(?::uuid[], ?::bigint[], ?::uuid[], ?::text[], ?::bigint[], \
-     ?::bigint[], ?::jsonb[], ?::bigint[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::bigint[], ?::bigint[]) \
-     AS v (job_id, version, node_id, state, attempts, crash_count, result, attempt, status, started_at, ended_at, \
-     duration_us, queue_wait_us)), \
+     v AS MATERIALIZED (/*rows:@attempt.plain text int int json*/ \
+     AS v (/*columns:attempt.plain*/, terminal_status, total_attempts, crash_count, job_result)), \
      found AS MATERIALIZED (SELECT v.*, place.* FROM v CROSS JOIN LATERAL \
      (SELECT ctid AS place FROM scheduler_job_queue WHERE job_id = v.job_id OFFSET 0) place), \
      gone AS (DELETE FROM scheduler_job_queue q USING found v WHERE q.ctid = v.place AND q.version = v.version \
      AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ AND q.flow & 33 = 0 \
-     RETURNING v.*, q.last_error, q.scheduled_time, q.business_key, q.flow), \
-     ended AS (UPDATE scheduler_job j SET terminal_status = gone.state, version = gone.version + 1, \
-     terminal_error = gone.last_error, total_attempts = gone.attempts, crash_count = gone.crash_count, \
-     scheduled_time = gone.scheduled_time, terminated_at = /*now*/, execution_start_time = gone.started_at, \
+     RETURNING v.*, q.last_error AS terminal_error, q.scheduled_time, q.business_key, q.flow), \
+     ended AS (UPDATE scheduler_job j SET /*set:job.end gone.*/, version = gone.version + 1, \
+     total_attempts = gone.total_attempts, crash_count = gone.crash_count, execution_start_time = gone.started_at, \
      execution_end_time = gone.ended_at, execution_duration_us = gone.duration_us, \
-     queue_wait_us = gone.queue_wait_us, job_result = gone.result FROM gone WHERE j.job_id = gone.job_id \
+     queue_wait_us = gone.queue_wait_us, job_result = gone.job_result, terminated_at = /*now*/ \
+     FROM gone WHERE j.job_id = gone.job_id \
      RETURNING j.job_id, CASE WHEN gone.flow & 16 <> 0 THEN j.depends_on END AS batch_id, gone.duration_us), \
      freed AS (DELETE FROM scheduler_business_key_reservation r USING gone \
      WHERE r.business_key = gone.business_key AND r.owner_job_id = gone.job_id), \

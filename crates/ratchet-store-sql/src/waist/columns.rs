@@ -1,8 +1,15 @@
 //! The columns that several statements share, each listed once, in the order in which they are bound and read.
 //!
-//! Texts name a group with a token: `/*columns:job.plain*/` lists its columns, `/*columns:job.plain j.*/` those of the row `j`,
-//! `/*columns:job.plain j.as*/` gives them their own names in an answer, `/*values:job.plain*/` is a placeholder for each,
-//! `/*set:signal*/` assigns one to each and `/*clear:signal*/` NULL. In `/*rows:…*/` a group is `@job.plain`.
+//! | token | becomes |
+//! |---|---|
+//! | `/*columns:job.end*/`, `/*columns:job.end j.*/` | the columns of a group, or those of the row `j` |
+//! | `/*columns:job.end j.as*/` | the same, under their own names in an answer |
+//! | `/*values:job.end*/`, `/*values:job.end as*/` | a placeholder for each, or one with the name of its column |
+//! | `/*set:job.end*/` | a placeholder assigned to each |
+//! | `/*set:job.end v.*/`, `/*set:job.end j. v.*/` | the column of the row `v` assigned to each, or to that of the row `j` |
+//! | `/*clear:job.end*/` | NULL assigned to each |
+//!
+//! Groups are separated by commas, and `job` is all groups of `job`. In `/*rows:…*/` a group is `@job.end`.
 
 /// A column, and the kind of its values as `/*rows:…*/` spells it.
 type Column = (&'static str, &'static str);
@@ -45,22 +52,12 @@ const GROUPS: &[(&str, &[Column])] = &[
     // What a live job has in the hot row, and an ended one here.
     ("job.ties", &[("flow", "int"), ("release_delay_us", "int")]),
     // What the settlement that ends a job writes. A live job has the same in its hot row.
-    (
-        "job.end",
-        &[
-            ("terminal_status", "text"),
-            ("version", "int"),
-            ("total_attempts", "int"),
-            ("crash_count", "int"),
-            ("scheduled_time", "time"),
-            ("terminal_error", "text"),
-        ],
-    ),
+    ("job.end", &[("terminal_status", "text"), ("scheduled_time", "time"), ("terminal_error", "text")]),
+    ("job.life", &[("version", "int"), ("total_attempts", "int"), ("crash_count", "int")]),
     // What only an ended job has.
-    (
-        "job.outcome",
-        &[("terminated_at", "time"), ("job_result", "json"), ("canceled_because", "id"), ("superseded_by", "id")],
-    ),
+    ("job.outcome", &[("terminated_at", "time"), ("job_result", "json")]),
+    // The jobs that ended this one.
+    ("job.causes", &[("canceled_because", "id"), ("superseded_by", "id")]),
     (
         "job.timing",
         &[
@@ -87,10 +84,9 @@ const GROUPS: &[(&str, &[Column])] = &[
         ],
     ),
     // What every live job has in the hot row. Its due time is beside it, because some statements compute it.
-    (
-        "queue.plain",
-        &[("job_id", "id"), ("status", "text"), ("queue", "text"), ("kind", "text"), ("priority", "int")],
-    ),
+    ("queue.plain", &[("job_id", "id"), ("status", "text"), ("queue", "text"), ("kind", "text"), ("priority", "int")]),
+    // How far a live job has come.
+    ("queue.life", &[("version", "int"), ("attempts", "int"), ("crash_count", "int"), ("scheduled_time", "time")]),
     (
         "attempt.plain",
         &[
@@ -191,40 +187,57 @@ const GROUPS: &[(&str, &[Column])] = &[
     ),
 ];
 
-/// Returns the columns of a group.
-fn group(name: &str) -> &'static [Column] {
-    let found = GROUPS.iter().find(|(group, _)| *group == name);
-    found.map_or_else(|| panic!("{name} is one of the groups of columns"), |(_, columns)| *columns)
+/// Returns the columns of a group, or of all groups of a table.
+fn columns(name: &str) -> Vec<Column> {
+    let is_named = |group: &str| group.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let found = GROUPS.iter().filter(|(group, _)| is_named(group)).flat_map(|(_, columns)| columns.iter().copied());
+    let found: Vec<Column> = found.collect();
+    assert!(!found.is_empty(), "{name} is one of the groups of columns");
+    found
 }
 
-/// Returns what `/*columns:…*/` becomes: groups with commas between them, then how each column is written.
+/// Writes each column of groups, which have commas between them.
+fn written(groups: &str, write: impl Fn(&str) -> String) -> String {
+    let columns = groups.split(',').flat_map(columns).map(|(column, _)| write(column));
+    columns.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what `/*columns:…*/` becomes.
 pub(super) fn listed(argument: &str) -> String {
     let (groups, form) = argument.split_once(' ').unwrap_or((argument, ""));
     let (row, named) = form.split_once('.').map_or(("", false), |(row, named)| (row, named == "as"));
-    let columns = groups.split(',').flat_map(group).map(|(column, _)| match (row, named) {
-        ("", _) => (*column).to_owned(),
+    written(groups, |column| match (row, named) {
+        ("", _) => column.to_owned(),
         (row, false) => format!("{row}.{column}"),
         (row, true) => format!("{row}.{column} AS {column}"),
-    });
-    columns.collect::<Vec<_>>().join(", ")
+    })
 }
 
-/// Returns what `/*set:…*/` and `/*clear:…*/` become: `value` assigned to each column.
-pub(super) fn assigned(groups: &str, value: &str) -> String {
-    let columns = groups.split(',').flat_map(group).map(|(column, _)| format!("{column} = {value}"));
-    columns.collect::<Vec<_>>().join(", ")
+/// Returns what `/*set:…*/` becomes.
+pub(super) fn assigned(argument: &str) -> String {
+    let (groups, rows) = argument.split_once(' ').unwrap_or((argument, ""));
+    let (to, from) = rows.split_once(' ').unwrap_or(("", rows));
+    written(groups, |column| match from {
+        "" => format!("{column} = ?"),
+        from => format!("{to}{column} = {from}{column}"),
+    })
 }
 
-/// Returns what `/*values:…*/` becomes: a placeholder for each column.
-pub(super) fn placeholders(groups: &str) -> String {
-    let columns = groups.split(',').flat_map(group).map(|_| "?");
-    columns.collect::<Vec<_>>().join(", ")
+/// Returns what `/*clear:…*/` becomes.
+pub(super) fn cleared(groups: &str) -> String {
+    written(groups, |column| format!("{column} = NULL"))
+}
+
+/// Returns what `/*values:…*/` becomes.
+pub(super) fn placeholders(argument: &str) -> String {
+    let (groups, form) = argument.split_once(' ').unwrap_or((argument, ""));
+    written(groups, |column| if form == "as" { format!("? AS {column}") } else { "?".to_owned() })
 }
 
 /// Returns the kinds of the columns of `/*rows:…*/`.
 pub(super) fn kinds(argument: &str) -> Vec<&str> {
     let kinds = argument.split(' ').flat_map(|word| match word.strip_prefix('@') {
-        Some(name) => group(name).iter().map(|(_, kind)| *kind).collect(),
+        Some(name) => columns(name).into_iter().map(|(_, kind)| kind).collect(),
         None => vec![word],
     });
     kinds.collect()
@@ -241,7 +254,13 @@ mod tests {
         check("job.ties,attempt.error", "flow, release_delay_us, error_class, error_message");
         check("job.ties v.", "v.flow, v.release_delay_us");
         check("job.ties j.as", "j.flow AS flow, j.release_delay_us AS release_delay_us");
-        assert_eq!(assigned("job.ties", "?"), "flow = ?, release_delay_us = ?");
+        check("attempt", &listed("attempt.plain,attempt.error"));
+        assert_eq!(placeholders("job.ties"), "?, ?");
+        assert_eq!(placeholders("job.ties as"), "? AS flow, ? AS release_delay_us");
+        assert_eq!(assigned("job.ties"), "flow = ?, release_delay_us = ?");
+        assert_eq!(assigned("job.ties v."), "flow = v.flow, release_delay_us = v.release_delay_us");
+        assert_eq!(assigned("job.ties j. v."), "j.flow = v.flow, j.release_delay_us = v.release_delay_us");
+        assert_eq!(cleared("job.ties"), "flow = NULL, release_delay_us = NULL");
         assert_eq!(kinds("id @job.ties time"), ["id", "int", "int", "time"]);
     }
 

@@ -30,7 +30,7 @@ use crate::waist::value::Value;
 /// | `/*or_nothing*/` | the clause that lets an insert pass over taken keys |
 /// | `/*columns:job.plain*/` | the columns of a group of `columns.rs`, as its argument says |
 /// | `/*values:job.plain*/` | a placeholder for each of these columns |
-/// | `/*set:signal*/`, `/*clear:signal*/` | the same with a value, or NULL, assigned to each |
+/// | `/*set:signal*/`, `/*clear:signal*/` | the same with a value, or NULL, assigned to each of them |
 /// | `/*any*/` | `IN (…)` or `= ANY (…)`: is one of a list of keys |
 /// | `/*rows:id int*/` | the rows of a list, here of an id and a number each, as a table |
 /// | `/*each*/ … /*end*/` | the part between, repeated with commas |
@@ -249,8 +249,8 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
             }
             "columns" => out.push_str(&columns::listed(argument)),
             "values" => out.push_str(&columns::placeholders(argument)),
-            "set" => out.push_str(&columns::assigned(argument, "?")),
-            "clear" => out.push_str(&columns::assigned(argument, "NULL")),
+            "set" => out.push_str(&columns::assigned(argument)),
+            "clear" => out.push_str(&columns::cleared(argument)),
             "rows" => {
                 let kinds = columns::kinds(argument);
                 if dialect.has_arrays() {
