@@ -6,7 +6,7 @@ use ratchet_core::schedule::OverlapPolicy;
 use ratchet_core::schedule::{Firing, ScheduleRecord, arrange, holds_up};
 use ratchet_core::store::Fired;
 use ratchet_core::transition::Place;
-use ratchet_core::{Edge, JobFlags, JobId, NewJob, StoreError};
+use ratchet_core::{Edge, JobId, NewJob, StoreError};
 
 use crate::cluster::database_time;
 use crate::flow::edges;
@@ -109,16 +109,14 @@ fn job_ids(rows: &[Row]) -> Result<Vec<JobId>, StoreError> {
     rows.iter().map(|row| row.fields().job_id("job_id")).collect()
 }
 
-const _: () = assert!(JobFlags::DEPENDANTS.bits() == 1, "the statements below spell the flag");
-
 const AWAIT_END: Stmt = Stmt::shared(
     "noting that others wait for a job",
-    "UPDATE scheduler_job_queue SET flow = flow | 1 WHERE job_id = ? AND flow & 1 = 0",
+    "UPDATE scheduler_job_queue SET flow = flow | /*flags:dependants*/ WHERE job_id = ? AND flow & /*flags:dependants*/ = 0",
 );
 
 const AWAIT_END_EVER: Stmt = Stmt::shared(
     "noting for good that others wait for a job",
-    "UPDATE scheduler_job SET flow = flow | 1, workflow_id = ? WHERE job_id = ?",
+    "UPDATE scheduler_job SET flow = flow | /*flags:dependants*/, workflow_id = ? WHERE job_id = ?",
 );
 
 /// Lets the end of the job before be followed: it may be from a time when nobody waited for it. Its row is locked.

@@ -181,14 +181,13 @@ impl Accepted<'_> {
     }
 }
 
-const _: () = assert!(JobFlags::BATCH_CHILD.bits() == 16, "the statement below spells the flag");
-
 // The cold row is looked at for children of batches only.
 const LOCK: Stmt = Stmt::shared(
     "reading the rows of settled jobs",
     "SELECT job_id, status, version, picked_by, crash_count, last_error, business_key, scheduled_time, flow, \
-     CASE WHEN flow & 16 <> 0 THEN (SELECT j.depends_on FROM scheduler_job j \
-     WHERE j.job_id = scheduler_job_queue.job_id) END AS batch_id FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
+     CASE WHEN flow & /*flags:batch_child*/ <> 0 THEN (SELECT j.depends_on FROM scheduler_job j \
+     WHERE j.job_id = scheduler_job_queue.job_id) END AS batch_id \
+     FROM scheduler_job_queue /*by_id*/ WHERE job_id /*any*/ ORDER BY job_id /*for_update*/",
 );
 
 /// A hot row, as far as settling needs it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ratchet_core::batch::{BatchCounts, CountedBatch};
 use ratchet_core::settle::{Applied, LiveRow, RowChange};
-use ratchet_core::{AttemptRecord, Change, JobFlags, JobId, JobState, JsonText, Settlement, StoreError};
+use ratchet_core::{AttemptRecord, Change, JobId, JobState, JsonText, Settlement, StoreError};
 
 use crate::flow::batch_counts::{self, Tallies};
 use crate::settle::plain_attempt;
@@ -119,11 +119,6 @@ fn counted_of(id: JobId, total: i64, fields: &mut Fields<'_>) -> Result<CountedB
     Ok(CountedBatch { id, counts, every, next_progress, ended: false })
 }
 
-const _: () = assert!(
-    JobFlags::DEPENDANTS.with(JobFlags::BATCH).bits() == 33 && JobFlags::BATCH_CHILD.bits() == 16,
-    "the statement below spells the flags"
-);
-
 // What the general way does in four statements and four round trips: the row that still matches goes, its end is written,
 // its key is free, its attempt is recorded.
 //
@@ -141,14 +136,14 @@ const SUCCEED: Stmt = Stmt::only_postgres(
      found AS MATERIALIZED (SELECT v.*, place.* FROM v CROSS JOIN LATERAL \
      (SELECT ctid AS place FROM scheduler_job_queue WHERE job_id = v.job_id OFFSET 0) place), \
      gone AS (DELETE FROM scheduler_job_queue q USING found v WHERE q.ctid = v.place AND q.version = v.version \
-     AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ AND q.flow & 33 = 0 \
+     AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ AND q.flow & /*flags:dependants,batch*/ = 0 \
      RETURNING v.*, q.last_error AS terminal_error, q.scheduled_time, q.business_key, q.flow), \
      ended AS (UPDATE scheduler_job j SET /*set:job.end gone.*/, version = gone.version + 1, \
      total_attempts = gone.total_attempts, crash_count = gone.crash_count, execution_start_time = gone.started_at, \
      execution_end_time = gone.ended_at, execution_duration_us = gone.duration_us, \
      queue_wait_us = gone.queue_wait_us, job_result = gone.job_result, terminated_at = /*now*/ \
      FROM gone WHERE j.job_id = gone.job_id \
-     RETURNING j.job_id, CASE WHEN gone.flow & 16 <> 0 THEN j.depends_on END AS batch_id, gone.duration_us), \
+     RETURNING j.job_id, CASE WHEN gone.flow & /*flags:batch_child*/ <> 0 THEN j.depends_on END AS batch_id, gone.duration_us), \
      freed AS (DELETE FROM scheduler_business_key_reservation r USING gone \
      WHERE r.business_key = gone.business_key AND r.owner_job_id = gone.job_id), \
      recorded AS (INSERT INTO scheduler_job_execution (/*columns:attempt.plain*/) \

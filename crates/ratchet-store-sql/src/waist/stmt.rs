@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use ratchet_core::JobState;
+use ratchet_core::{JobFlags, JobState};
 
 use crate::claim::scan_start::ResumePoints;
 use crate::waist::columns;
@@ -24,6 +24,7 @@ use crate::waist::value::Value;
 /// | `/*in:x*/`, `/*ago:x*/` | the clock plus or minus `x` microseconds |
 /// | `/*yes*/`, `/*no*/` | a truth value |
 /// | `/*state:running*/` | the stored name of a state, quoted |
+/// | `/*flags:batch,dependants*/` | the stored number of these flags of a job |
 /// | `/*for_update*/` | the clause that locks the selected rows |
 /// | `/*skip_locked*/` | the same, passing over rows that another transaction has locked |
 /// | `/*by_id*/` | after a table: its rows are found by their primary key, whatever statistics say |
@@ -272,11 +273,24 @@ fn fill(text: &str, dialect: Dialect, offset_us: i64, count: usize) -> String {
                     argument.parse().unwrap_or_else(|_| panic!("/*{token}*/ names one of the states"));
                 let _ = write!(out, "'{state}'");
             }
+            "flags" => {
+                let _ = write!(out, "{}", argument.split(',').map(flag).fold(JobFlags::none(), JobFlags::with).bits());
+            }
             _ => panic!("the token /*{token}*/ is one of those that Stmt lists"),
         }
     }
     out.push_str(rest);
     out
+}
+
+/// Returns the flag that a statement names.
+fn flag(name: &str) -> JobFlags {
+    match name {
+        "dependants" => JobFlags::DEPENDANTS,
+        "batch" => JobFlags::BATCH,
+        "batch_child" => JobFlags::BATCH_CHILD,
+        _ => panic!("{name} is one of the flags that statements read"),
+    }
 }
 
 /// The type whose array holds a column of a list.
@@ -339,6 +353,7 @@ mod tests {
         };
         check("a = ? AND b = ?", 1, "a = ? AND b = ?", "a = $1 AND b = $2", "a = ? AND b = ?");
         check("s = /*state:running*/", 1, "s = 'RUNNING'", "s = 'RUNNING'", "s = 'RUNNING'");
+        check("flow & /*flags:batch,dependants*/ = 0", 1, "flow & 33 = 0", "flow & 33 = 0", "flow & 33 = 0");
         check("/*for_update*/", 1, "", "FOR UPDATE", "FOR UPDATE");
         check("/*skip_locked*/", 1, "", "FOR UPDATE SKIP LOCKED", "FOR UPDATE SKIP LOCKED");
         check("/*or_nothing*/", 1, "ON CONFLICT DO NOTHING", "ON CONFLICT DO NOTHING", "");
