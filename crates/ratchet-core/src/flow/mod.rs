@@ -23,7 +23,7 @@ pub use edge::{Edge, EdgeState, Join, below};
 pub use flags::JobFlags;
 pub use overview::{Workflow, WorkflowState, WorkflowStep};
 pub use plan::{Dependent, FlowPlan, Release, UnrunEnd};
-pub use revival::{CanceledStep, Revival, revive, unbegun};
+pub use revival::{CanceledStep, Revival, may_revive, revive, unbegun};
 pub use shape::link;
 pub use signal_plan::{SignalPlan, awaits_signal};
 pub use signaled::{limit_begins, retry_event, signaled};

@@ -39,6 +39,15 @@ pub fn unbegun(job: &JobRecord) -> bool {
     tied && fresh && job.state == JobState::Pending
 }
 
+/// Returns whether the retry of the job before this one may bring it back: it was canceled because of another's end, it
+/// waits, or it has not begun.
+///
+/// If this holds for none of the jobs right after a retried one, [`revive`] brings nothing back, and a store need not read
+/// the rest of the workflow.
+pub fn may_revive(job: &JobRecord) -> bool {
+    job.state == JobState::Waiting || CanceledStep::of(job).is_some() || unbegun(job)
+}
+
 /// What the retry of `retried` brings back: every job that was canceled because of ends that are undone by it.
 ///
 /// `edges` are all of the workflow, `canceled` those of its jobs that were canceled by the end of another, `waiting` those
@@ -132,9 +141,13 @@ fn let_go_by_edges(edges: &[Edge], released: &BTreeMap<JobId, JobFlags>) -> BTre
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use uuid::Uuid;
 
     use super::*;
+    use crate::json::JsonText;
+    use crate::name::Kind;
+    use crate::spec::{JobSpec, JobType};
 
     const fn id(number: u128) -> JobId {
         JobId(Uuid::from_u128(number))
@@ -153,6 +166,31 @@ mod tests {
     }
 
     use EdgeState::{Held, NotHeld, Open};
+
+    #[test]
+    fn only_what_was_canceled_by_an_end_waits_or_has_not_begun_may_be_revived() {
+        let check = |state, canceled_because, flow, attempts, expected| {
+            let spec = JobSpec::new(Kind::new("a").unwrap(), JsonText::from_store("0"));
+            let epoch = Timestamp::UNIX_EPOCH;
+            let job = JobRecord {
+                canceled_because,
+                flow,
+                attempts,
+                ..JobRecord::stored(id(2), spec, JobType::Single, state, epoch, epoch)
+            };
+            assert_eq!(may_revive(&job), expected, "{state} {flow:?} after {attempts}");
+        };
+        let (none, tied) = (JobFlags::none(), JobFlags::INPUTS);
+        check(JobState::Canceled, Some(id(1)), tied, 0, true);
+        check(JobState::Canceled, None, tied, 0, false);
+        check(JobState::Waiting, None, tied, 0, true);
+        check(JobState::Pending, None, tied, 0, true);
+        check(JobState::Pending, None, tied, 1, false);
+        check(JobState::Pending, None, tied.with(JobFlags::SIGNAL), 0, false);
+        check(JobState::Pending, None, none, 0, false);
+        check(JobState::Running, None, tied, 0, false);
+        check(JobState::Succeeded, None, tied, 1, false);
+    }
 
     #[test]
     fn everything_downstream_waits_again() {

@@ -11,7 +11,7 @@ use crate::decide::failure_callback;
 use crate::error::StoreError;
 use crate::flow::{
     CanceledStep, Condition, Dependent, Edge, EdgeState, End, FlowPlan, JobFlags, Release, UnrunEnd, WaitState, follow,
-    revive, unbegun, undecidable,
+    may_revive, revive, unbegun, undecidable,
 };
 use crate::id::JobId;
 use crate::outcome::ErrorReport;
@@ -98,6 +98,11 @@ impl Tables {
     pub(super) fn revive(&mut self, retried: JobId, now: Timestamp) -> Result<Vec<Followed>, StoreError> {
         let Some(job) = self.jobs.get(&retried) else { return Ok(Vec::new()) };
         let edges = self.edges_of(job.workflow);
+        let mut after =
+            edges.iter().filter(|edge| edge.parent == retried).filter_map(|edge| self.jobs.get(&edge.child));
+        if !after.any(may_revive) {
+            return Ok(Vec::new());
+        }
         let canceled: BTreeMap<JobId, CanceledStep> = edges
             .iter()
             .filter_map(|edge| self.jobs.get(&edge.child))

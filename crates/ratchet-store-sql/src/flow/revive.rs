@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ratchet_core::flow::{CanceledStep, EdgeState, WaitState, below, revive as revival, unbegun};
+use ratchet_core::flow::{CanceledStep, EdgeState, WaitState, below, may_revive, revive as revival, unbegun};
 use ratchet_core::{Followed, FollowedBy, JobFlags, JobId, JobRecord, JobState, StoreError, transition};
 
 use crate::cluster::database_time;
@@ -119,15 +119,14 @@ async fn withdraw(conn: &mut dyn Conn, withdrawn: &[(JobId, WaitState)]) -> Resu
     Ok(())
 }
 
-/// Whether one of the jobs after this one was canceled because of it, waits, or has not begun: only then there is something
-/// to bring back.
+/// Returns whether the retry may bring back one of the jobs right after this one.
 ///
-/// Most often there is not, and the rest of the workflow, which may be a schedule's queue of years, is not looked at. Not
-/// locked: no other job comes to be one of these but by a retry of its own.
+/// Usually it does not, and the rest of the workflow, which may be a schedule's queue of years, is not read. Nothing is
+/// locked: only a retry of its own makes another job one of these.
 async fn concerns_others(conn: &mut dyn Conn, id: JobId) -> Result<bool, StoreError> {
     let children: Vec<JobId> = edges::from(conn, &[id]).await?.iter().map(|edge| edge.child).collect();
     let children = if children.is_empty() { Vec::new() } else { find(conn, &children).await? };
-    Ok(children.iter().any(|job| job.state == JobState::Waiting || CanceledStep::of(job).is_some() || unbegun(job)))
+    Ok(children.iter().any(may_revive))
 }
 
 const ATTEMPTED: Stmt = Stmt::shared(
