@@ -247,14 +247,21 @@ SELECT job_id, version, node_id, status
 FROM scheduler_job_execution
 WHERE job_id IN (?, ?);
 
+-- settle: looking whether successes were written before
+SELECT job_id, version - 1 AS version, ended_by AS node_id, terminal_status AS status
+FROM scheduler_job
+WHERE ended_by IS NOT NULL AND job_id IN (?, ?);
+
 -- settle: writing the ends of jobs
-WITH v (job_id, status, version, error, attempts, crash_count, scheduled_time, started_at, ended_at, duration_us,
-    queue_wait_us, result) AS (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))
+WITH v (job_id, terminal_status, scheduled_time, terminal_error, version, total_attempts, crash_count,
+    execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, ended_by, job_result) AS (VALUES (?,
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))
 UPDATE scheduler_job
-SET terminal_status = v.status, version = v.version, terminal_error = v.error, total_attempts = v.attempts, crash_count
-    = v.crash_count, scheduled_time = v.scheduled_time, terminated_at = (CAST(ROUND(unixepoch('subsec') * 1000) AS
-    INTEGER) * 1000), execution_start_time = v.started_at, execution_end_time = v.ended_at, execution_duration_us =
-    v.duration_us, queue_wait_us = v.queue_wait_us, job_result = v.result
+SET terminal_status = v.terminal_status, scheduled_time = v.scheduled_time, terminal_error = v.terminal_error, version =
+    v.version, total_attempts = v.total_attempts, crash_count = v.crash_count, execution_start_time =
+    v.execution_start_time, execution_end_time = v.execution_end_time, execution_duration_us = v.execution_duration_us,
+    queue_wait_us = v.queue_wait_us, ended_by = v.ended_by, job_result = v.job_result, terminated_at =
+    (CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)
 FROM v
 WHERE scheduler_job.job_id = v.job_id;
 
@@ -479,10 +486,10 @@ DELETE FROM scheduler_workflow_condition
 WHERE child_job_id = ?;
 
 -- flow::follow: locking jobs that wait for others
-SELECT q.job_id AS job_id, q.status AS status, q.version AS version, q.flow AS flow, q.waits_for AS waits_for,
-    q.attempts AS attempts, q.crash_count AS crash_count, q.scheduled_time AS scheduled_time, j.release_delay_us AS
-    release_delay_us, q.kind AS kind, q.queue AS queue, j.job_type AS job_type, q.priority AS priority, q.business_key
-    AS business_key, j.depends_on AS depends_on
+SELECT q.job_id AS job_id, q.status AS status, q.queue AS queue, q.kind AS kind, q.priority AS priority, q.version AS
+    version, q.attempts AS attempts, q.crash_count AS crash_count, q.scheduled_time AS scheduled_time, q.flow AS flow,
+    q.waits_for AS waits_for, q.business_key AS business_key, j.release_delay_us AS release_delay_us, j.job_type AS
+    job_type, j.depends_on AS depends_on
 FROM scheduler_job_queue q
 JOIN scheduler_job j ON j.job_id = q.job_id
 WHERE q.job_id IN (?, ?)
@@ -520,7 +527,7 @@ WHERE scheduler_job.job_id = v.job_id;
 
 -- flow::revive: letting canceled jobs wait again
 UPDATE scheduler_job
-SET terminal_status = NULL, terminal_error = NULL, scheduled_time = NULL, terminated_at = NULL, canceled_because = NULL
+SET terminal_status = NULL, scheduled_time = NULL, terminal_error = NULL, terminated_at = NULL, canceled_because = NULL
 WHERE job_id IN (?, ?);
 
 -- flow::revive: queueing jobs that wait again
@@ -564,15 +571,15 @@ WHERE job_id = ?;
 
 -- control: retrying a failed job
 UPDATE scheduler_job
-SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, crash_count = 0, scheduled_time = NULL,
-    terminated_at = NULL, execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL,
-    queue_wait_us = NULL, job_result = NULL
+SET terminal_status = NULL, scheduled_time = NULL, terminal_error = NULL, terminated_at = NULL, job_result = NULL,
+    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, ended_by
+    = NULL, total_attempts = 0, crash_count = 0
 WHERE job_id = ?;
 
 -- control: queueing a job again
-INSERT INTO scheduler_job_queue (job_id, status, paused_from_status, queue, kind, priority, scheduled_time,
-    business_key, version, attempts, crash_count, last_error, flow, waits_for, resource, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, COALESCE(?, (CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)), ?, ?, ?, ?, ?, ?, ?,
+INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, version, attempts, crash_count, scheduled_time,
+    paused_from_status, business_key, last_error, flow, waits_for, resource, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, COALESCE(?, (CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)), ?, ?, ?, ?, ?,
     ?, (CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000));
 
 -- control: resuming a failed job
@@ -625,9 +632,9 @@ ORDER BY job_id;
 
 -- control::retry_all: retrying failed jobs
 UPDATE scheduler_job
-SET terminal_status = NULL, terminal_error = NULL, total_attempts = 0, crash_count = 0, scheduled_time = NULL,
-    terminated_at = NULL, execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL,
-    queue_wait_us = NULL, job_result = NULL
+SET terminal_status = NULL, scheduled_time = NULL, terminal_error = NULL, terminated_at = NULL, job_result = NULL,
+    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, ended_by
+    = NULL, total_attempts = 0, crash_count = 0
 WHERE job_id IN (?, ?);
 
 -- control::retry_all: queueing failed jobs again
@@ -957,7 +964,7 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     j.release_delay_us AS release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result,
     j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS
     execution_start_time, j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us,
-    j.queue_wait_us AS queue_wait_us
+    j.queue_wait_us AS queue_wait_us, j.ended_by AS ended_by
 FROM scheduler_job j
 LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
 WHERE j.job_id IN (?, ?);
@@ -987,7 +994,7 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     j.release_delay_us AS release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result,
     j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS
     execution_start_time, j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us,
-    j.queue_wait_us AS queue_wait_us
+    j.queue_wait_us AS queue_wait_us, j.ended_by AS ended_by
 FROM scheduler_job_queue q
 JOIN scheduler_job j ON j.job_id = q.job_id
 WHERE q.job_id IN (?, ?);
@@ -997,10 +1004,15 @@ SELECT job_id, version, node_id
 FROM scheduler_job_execution
 WHERE job_id IN (?, ?);
 
+-- list::count: reading on which nodes jobs succeeded
+SELECT job_id, version, ended_by AS node_id
+FROM scheduler_job
+WHERE ended_by IS NOT NULL AND job_id IN (?, ?);
+
 -- list::count: reading on which nodes archived jobs ran
-SELECT job_id, attempts
+SELECT job_id, attempts, version, ended_by
 FROM scheduler_job_archive
-WHERE attempts IS NOT NULL AND job_id IN (?, ?);
+WHERE (attempts IS NOT NULL OR ended_by IS NOT NULL) AND job_id IN (?, ?);
 
 -- list::heads: reading the heads of jobs
 SELECT COALESCE(q.status, j.terminal_status) AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type
@@ -1095,20 +1107,34 @@ SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration
     error_message
 FROM scheduler_job_execution
 WHERE job_id = ?
+UNION ALL SELECT j.job_id AS job_id, j.version - 1 AS version, j.total_attempts AS attempt, j.ended_by AS node_id,
+    j.terminal_status AS status, j.execution_start_time AS started_at, j.execution_end_time AS ended_at,
+    j.execution_duration_us AS duration_us, j.queue_wait_us AS queue_wait_us, NULL AS error_class, NULL AS error_message
+FROM scheduler_job j
+WHERE j.ended_by IS NOT NULL AND j.job_id = ?
 ORDER BY version;
 
 -- list::query: reading the last attempts of a job
 SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
     error_message
-FROM scheduler_job_execution
-WHERE job_id = ? AND version < ?
+FROM (
+    SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
+        error_message
+    FROM scheduler_job_execution
+    WHERE job_id = ? AND version < ?
+    ORDER BY version DESC
+    LIMIT ?) AS recorded
+UNION ALL SELECT j.job_id AS job_id, j.version - 1 AS version, j.total_attempts AS attempt, j.ended_by AS node_id,
+    j.terminal_status AS status, j.execution_start_time AS started_at, j.execution_end_time AS ended_at,
+    j.execution_duration_us AS duration_us, j.queue_wait_us AS queue_wait_us, NULL AS error_class, NULL AS error_message
+FROM scheduler_job j
+WHERE j.ended_by IS NOT NULL AND j.job_id = ? AND j.version <= ?
 ORDER BY version DESC
 LIMIT ?;
 
 -- list::query: counting the attempts of a job
-SELECT COUNT(*) AS attempts
-FROM scheduler_job_execution
-WHERE job_id = ?;
+SELECT (SELECT COUNT(*) FROM scheduler_job_execution WHERE job_id = ?) + (SELECT COUNT(*) FROM scheduler_job WHERE
+    job_id = ? AND ended_by IS NOT NULL) AS attempts;
 
 -- list::query: counting the alerts of a job
 SELECT COALESCE(SUM(alert_count), 0) AS alerts
@@ -1144,7 +1170,7 @@ ORDER BY e.workflow_id DESC
 LIMIT ?;
 
 -- archive: reading jobs to archive
-SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
+SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags, ended_by
 FROM scheduler_job
 WHERE job_id IN (?, ?);
 
@@ -1190,15 +1216,15 @@ WITH v (job_id, attempts, signal_wait, archived_at) AS (VALUES (?, ?, ?, ?), (?,
 INSERT INTO scheduler_job_archive (job_id, kind, queue, job_type, priority, payload, max_retries, backoff_policy,
     backoff_param_us, params, tags, timeout_us, resource_name, caller_principal, idempotency_key, business_key,
     on_success, on_failure, origin, depends_on, workflow_id, step_name, flow, release_delay_us, terminal_status,
-    version, total_attempts, crash_count, scheduled_time, terminal_error, terminated_at, job_result, canceled_because,
-    superseded_by, execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, created_at, attempts,
-    signal_wait, archived_at)
+    scheduled_time, terminal_error, version, total_attempts, crash_count, terminated_at, job_result, canceled_because,
+    superseded_by, execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, ended_by, created_at,
+    attempts, signal_wait, archived_at)
 SELECT j.job_id, j.kind, j.queue, j.job_type, j.priority, j.payload, j.max_retries, j.backoff_policy,
     j.backoff_param_us, j.params, j.tags, j.timeout_us, j.resource_name, j.caller_principal, j.idempotency_key,
     j.business_key, j.on_success, j.on_failure, j.origin, j.depends_on, j.workflow_id, j.step_name, j.flow,
-    j.release_delay_us, j.terminal_status, j.version, j.total_attempts, j.crash_count, j.scheduled_time,
-    j.terminal_error, j.terminated_at, j.job_result, j.canceled_because, j.superseded_by, j.execution_start_time,
-    j.execution_end_time, j.execution_duration_us, j.queue_wait_us, j.created_at, v.attempts, v.signal_wait,
+    j.release_delay_us, j.terminal_status, j.scheduled_time, j.terminal_error, j.version, j.total_attempts,
+    j.crash_count, j.terminated_at, j.job_result, j.canceled_because, j.superseded_by, j.execution_start_time,
+    j.execution_end_time, j.execution_duration_us, j.queue_wait_us, j.ended_by, j.created_at, v.attempts, v.signal_wait,
     v.archived_at
 FROM v
 JOIN scheduler_job j ON j.job_id = v.job_id;
@@ -1213,13 +1239,13 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     backoff_param_us, j.params AS params, j.tags AS tags, j.timeout_us AS timeout_us, j.resource_name AS resource_name,
     j.caller_principal AS caller_principal, j.idempotency_key AS idempotency_key, j.business_key AS business_key,
     j.on_success AS on_success, j.on_failure AS on_failure, j.origin AS origin, j.depends_on AS depends_on,
-    j.workflow_id AS workflow_id, j.step_name AS step_name, j.created_at AS created_at, j.terminal_status AS
-    terminal_status, j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS crash_count,
-    j.scheduled_time AS scheduled_time, j.terminal_error AS terminal_error, j.flow AS flow, j.release_delay_us AS
-    release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result, j.canceled_because AS
-    canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS execution_start_time,
-    j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS
-    queue_wait_us, j.archived_at AS archived_at
+    j.workflow_id AS workflow_id, j.step_name AS step_name, j.created_at AS created_at, j.flow AS flow,
+    j.release_delay_us AS release_delay_us, j.terminal_status AS terminal_status, j.scheduled_time AS scheduled_time,
+    j.terminal_error AS terminal_error, j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS
+    crash_count, j.terminated_at AS terminated_at, j.job_result AS job_result, j.canceled_because AS canceled_because,
+    j.superseded_by AS superseded_by, j.execution_start_time AS execution_start_time, j.execution_end_time AS
+    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us, j.ended_by
+    AS ended_by, j.archived_at AS archived_at
 FROM scheduler_job_archive j
 WHERE j.job_id IN (?, ?);
 
