@@ -260,20 +260,25 @@ SELECT job_id, version, node_id, status
 FROM scheduler_job_execution
 WHERE job_id IN (?, ?);
 
+-- settle: looking whether successes were written before
+SELECT job_id, version - 1 AS version, ended_by AS node_id, terminal_status AS status
+FROM scheduler_job FORCE INDEX (PRIMARY)
+WHERE ended_by IS NOT NULL AND job_id IN (?, ?);
+
 -- settle: writing the ends of jobs
 UPDATE (
     SELECT CAST(? AS BINARY(16)) AS job_id, ? AS terminal_status, ? AS scheduled_time, ? AS terminal_error, ? AS
         version, ? AS total_attempts, ? AS crash_count, ? AS execution_start_time, ? AS execution_end_time, ? AS
-        execution_duration_us, ? AS queue_wait_us, ? AS job_result
+        execution_duration_us, ? AS queue_wait_us, ? AS ended_by, ? AS job_result
     UNION ALL SELECT CAST(? AS BINARY(16)) AS job_id, ? AS terminal_status, ? AS scheduled_time, ? AS terminal_error, ?
         AS version, ? AS total_attempts, ? AS crash_count, ? AS execution_start_time, ? AS execution_end_time, ? AS
-        execution_duration_us, ? AS queue_wait_us, ? AS job_result) v
+        execution_duration_us, ? AS queue_wait_us, ? AS ended_by, ? AS job_result) v
 STRAIGHT_JOIN scheduler_job j FORCE INDEX (PRIMARY) ON j.job_id = v.job_id
 SET j.terminal_status = v.terminal_status, j.scheduled_time = v.scheduled_time, j.terminal_error = v.terminal_error,
     j.version = v.version, j.total_attempts = v.total_attempts, j.crash_count = v.crash_count, j.execution_start_time =
     v.execution_start_time, j.execution_end_time = v.execution_end_time, j.execution_duration_us =
-    v.execution_duration_us, j.queue_wait_us = v.queue_wait_us, j.job_result = v.job_result, j.terminated_at =
-    UTC_TIMESTAMP(6);
+    v.execution_duration_us, j.queue_wait_us = v.queue_wait_us, j.ended_by = v.ended_by, j.job_result = v.job_result,
+    j.terminated_at = UTC_TIMESTAMP(6);
 
 -- settle: taking jobs out of the queue
 DELETE q
@@ -594,8 +599,8 @@ WHERE job_id = ?;
 -- control: retrying a failed job
 UPDATE scheduler_job
 SET terminal_status = NULL, scheduled_time = NULL, terminal_error = NULL, terminated_at = NULL, job_result = NULL,
-    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL,
-    total_attempts = 0, crash_count = 0
+    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, ended_by
+    = NULL, total_attempts = 0, crash_count = 0
 WHERE job_id = ?;
 
 -- control: queueing a job again
@@ -658,8 +663,8 @@ ORDER BY job_id FOR UPDATE;
 -- control::retry_all: retrying failed jobs
 UPDATE scheduler_job FORCE INDEX (PRIMARY)
 SET terminal_status = NULL, scheduled_time = NULL, terminal_error = NULL, terminated_at = NULL, job_result = NULL,
-    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL,
-    total_attempts = 0, crash_count = 0
+    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, ended_by
+    = NULL, total_attempts = 0, crash_count = 0
 WHERE job_id IN (?, ?);
 
 -- control::retry_all: queueing failed jobs again
@@ -999,7 +1004,7 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     j.release_delay_us AS release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result,
     j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS
     execution_start_time, j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us,
-    j.queue_wait_us AS queue_wait_us
+    j.queue_wait_us AS queue_wait_us, j.ended_by AS ended_by
 FROM scheduler_job j
 LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
 WHERE j.job_id IN (?, ?);
@@ -1029,7 +1034,7 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     j.release_delay_us AS release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result,
     j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS
     execution_start_time, j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us,
-    j.queue_wait_us AS queue_wait_us
+    j.queue_wait_us AS queue_wait_us, j.ended_by AS ended_by
 FROM scheduler_job_queue q
 JOIN scheduler_job j ON j.job_id = q.job_id
 WHERE q.job_id IN (?, ?);
@@ -1039,10 +1044,15 @@ SELECT job_id, version, node_id
 FROM scheduler_job_execution
 WHERE job_id IN (?, ?);
 
+-- list::count: reading on which nodes jobs succeeded
+SELECT job_id, version, ended_by AS node_id
+FROM scheduler_job FORCE INDEX (PRIMARY)
+WHERE ended_by IS NOT NULL AND job_id IN (?, ?);
+
 -- list::count: reading on which nodes archived jobs ran
-SELECT job_id, attempts
+SELECT job_id, attempts, version, ended_by
 FROM scheduler_job_archive
-WHERE attempts IS NOT NULL AND job_id IN (?, ?);
+WHERE (attempts IS NOT NULL OR ended_by IS NOT NULL) AND job_id IN (?, ?);
 
 -- list::heads: reading the heads of jobs
 SELECT COALESCE(q.status, j.terminal_status) AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type
@@ -1121,20 +1131,34 @@ SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration
     error_message
 FROM scheduler_job_execution
 WHERE job_id = ?
+UNION ALL SELECT j.job_id AS job_id, j.version - 1 AS version, j.total_attempts AS attempt, j.ended_by AS node_id,
+    j.terminal_status AS status, j.execution_start_time AS started_at, j.execution_end_time AS ended_at,
+    j.execution_duration_us AS duration_us, j.queue_wait_us AS queue_wait_us, NULL AS error_class, NULL AS error_message
+FROM scheduler_job j
+WHERE j.ended_by IS NOT NULL AND j.job_id = ?
 ORDER BY version;
 
 -- list::query: reading the last attempts of a job
 SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
     error_message
-FROM scheduler_job_execution
-WHERE job_id = ? AND version < ?
+FROM (
+    SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
+        error_message
+    FROM scheduler_job_execution
+    WHERE job_id = ? AND version < ?
+    ORDER BY version DESC
+    LIMIT ?) AS recorded
+UNION ALL SELECT j.job_id AS job_id, j.version - 1 AS version, j.total_attempts AS attempt, j.ended_by AS node_id,
+    j.terminal_status AS status, j.execution_start_time AS started_at, j.execution_end_time AS ended_at,
+    j.execution_duration_us AS duration_us, j.queue_wait_us AS queue_wait_us, NULL AS error_class, NULL AS error_message
+FROM scheduler_job j
+WHERE j.ended_by IS NOT NULL AND j.job_id = ? AND j.version <= ?
 ORDER BY version DESC
 LIMIT ?;
 
 -- list::query: counting the attempts of a job
-SELECT COUNT(*) AS attempts
-FROM scheduler_job_execution
-WHERE job_id = ?;
+SELECT (SELECT COUNT(*) FROM scheduler_job_execution WHERE job_id = ?) + (SELECT COUNT(*) FROM scheduler_job WHERE
+    job_id = ? AND ended_by IS NOT NULL) AS attempts;
 
 -- list::query: counting the alerts of a job
 SELECT CAST(COALESCE(SUM(alert_count), 0) AS SIGNED) AS alerts
@@ -1170,7 +1194,7 @@ ORDER BY e.workflow_id DESC
 LIMIT ?;
 
 -- archive: reading jobs to archive
-SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
+SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags, ended_by
 FROM scheduler_job FORCE INDEX (PRIMARY)
 WHERE job_id IN (?, ?);
 
@@ -1216,14 +1240,14 @@ INSERT INTO scheduler_job_archive (job_id, kind, queue, job_type, priority, payl
     backoff_param_us, params, tags, timeout_us, resource_name, caller_principal, idempotency_key, business_key,
     on_success, on_failure, origin, depends_on, workflow_id, step_name, flow, release_delay_us, terminal_status,
     scheduled_time, terminal_error, version, total_attempts, crash_count, terminated_at, job_result, canceled_because,
-    superseded_by, execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, created_at, attempts,
-    signal_wait, archived_at)
+    superseded_by, execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, ended_by, created_at,
+    attempts, signal_wait, archived_at)
 SELECT j.job_id, j.kind, j.queue, j.job_type, j.priority, j.payload, j.max_retries, j.backoff_policy,
     j.backoff_param_us, j.params, j.tags, j.timeout_us, j.resource_name, j.caller_principal, j.idempotency_key,
     j.business_key, j.on_success, j.on_failure, j.origin, j.depends_on, j.workflow_id, j.step_name, j.flow,
     j.release_delay_us, j.terminal_status, j.scheduled_time, j.terminal_error, j.version, j.total_attempts,
     j.crash_count, j.terminated_at, j.job_result, j.canceled_because, j.superseded_by, j.execution_start_time,
-    j.execution_end_time, j.execution_duration_us, j.queue_wait_us, j.created_at, v.attempts, v.signal_wait,
+    j.execution_end_time, j.execution_duration_us, j.queue_wait_us, j.ended_by, j.created_at, v.attempts, v.signal_wait,
     v.archived_at
 FROM (
     SELECT CAST(? AS BINARY(16)) AS job_id, ? AS attempts, ? AS signal_wait, ? AS archived_at
@@ -1245,8 +1269,8 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     j.terminal_error AS terminal_error, j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS
     crash_count, j.terminated_at AS terminated_at, j.job_result AS job_result, j.canceled_because AS canceled_because,
     j.superseded_by AS superseded_by, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us,
-    j.archived_at AS archived_at
+    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us, j.ended_by
+    AS ended_by, j.archived_at AS archived_at
 FROM scheduler_job_archive j
 WHERE j.job_id IN (?, ?);
 

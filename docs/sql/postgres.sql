@@ -310,17 +310,22 @@ SELECT job_id, version, node_id, status
 FROM scheduler_job_execution
 WHERE job_id = ANY ($1);
 
+-- settle: looking whether successes were written before
+SELECT job_id, version - 1 AS version, ended_by AS node_id, terminal_status AS status
+FROM scheduler_job
+WHERE ended_by IS NOT NULL AND job_id = ANY ($1);
+
 -- settle: writing the ends of jobs
 WITH v (job_id, terminal_status, scheduled_time, terminal_error, version, total_attempts, crash_count,
-    execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, job_result) AS (
+    execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, ended_by, job_result) AS (
     SELECT *
     FROM unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
-        $8::timestamptz[], $9::timestamptz[], $10::bigint[], $11::bigint[], $12::jsonb[]))
+        $8::timestamptz[], $9::timestamptz[], $10::bigint[], $11::bigint[], $12::uuid[], $13::jsonb[]))
 UPDATE scheduler_job
 SET terminal_status = v.terminal_status, scheduled_time = v.scheduled_time, terminal_error = v.terminal_error, version =
     v.version, total_attempts = v.total_attempts, crash_count = v.crash_count, execution_start_time =
     v.execution_start_time, execution_end_time = v.execution_end_time, execution_duration_us = v.execution_duration_us,
-    queue_wait_us = v.queue_wait_us, job_result = v.job_result, terminated_at = clock_timestamp()
+    queue_wait_us = v.queue_wait_us, ended_by = v.ended_by, job_result = v.job_result, terminated_at = clock_timestamp()
 FROM v
 WHERE scheduler_job.job_id = v.job_id;
 
@@ -362,10 +367,9 @@ WHERE scheduler_dlq_alert.alert_sent_at <= (clock_timestamp() - 3600000000 * INT
 -- settle::success: writing successes
 WITH how AS MATERIALIZED (SELECT $1::boolean AS counts), v AS MATERIALIZED (
     SELECT *
-    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::uuid[], $6::text[], $7::timestamptz[], $8::timestamptz[],
-        $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::jsonb[]) AS v (job_id, version,
-        attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, terminal_status, total_attempts,
-        crash_count, job_result)),
+    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::jsonb[], $6::timestamptz[], $7::timestamptz[], $8::bigint[],
+        $9::bigint[], $10::uuid[]) AS v (job_id, version, total_attempts, job_result, execution_start_time,
+        execution_end_time, execution_duration_us, queue_wait_us, ended_by)),
 found AS MATERIALIZED (
     SELECT v.*, place.*
     FROM v
@@ -373,28 +377,25 @@ found AS MATERIALIZED (
 gone AS (
     DELETE FROM scheduler_job_queue q
     USING found v
-    WHERE q.ctid = v.place AND q.version = v.version AND q.picked_by = v.node_id AND COALESCE(q.status, '') = 'RUNNING'
+    WHERE q.ctid = v.place AND q.version = v.version AND q.picked_by = v.ended_by AND COALESCE(q.status, '') = 'RUNNING'
         AND q.flow & 33 = 0
-    RETURNING v.*, q.last_error AS terminal_error, q.scheduled_time, q.business_key, q.flow),
+    RETURNING v.*, 'SUCCEEDED' AS terminal_status, q.last_error AS terminal_error, q.scheduled_time, q.business_key,
+        q.flow),
 ended AS (
     UPDATE scheduler_job j
     SET terminal_status = gone.terminal_status, scheduled_time = gone.scheduled_time, terminal_error =
-        gone.terminal_error, version = gone.version + 1, total_attempts = gone.total_attempts, crash_count =
-        gone.crash_count, execution_start_time = gone.started_at, execution_end_time = gone.ended_at,
-        execution_duration_us = gone.duration_us, queue_wait_us = gone.queue_wait_us, job_result = gone.job_result,
-        terminated_at = clock_timestamp()
+        gone.terminal_error, version = gone.version + 1, total_attempts = gone.total_attempts, crash_count = 0,
+        execution_start_time = gone.execution_start_time, execution_end_time = gone.execution_end_time,
+        execution_duration_us = gone.execution_duration_us, queue_wait_us = gone.queue_wait_us, ended_by =
+        gone.ended_by, job_result = gone.job_result, terminated_at = clock_timestamp()
     FROM gone
     WHERE j.job_id = gone.job_id
-    RETURNING j.job_id, CASE WHEN gone.flow & 16 <> 0 THEN j.depends_on END AS batch_id, gone.duration_us),
+    RETURNING j.job_id, CASE WHEN gone.flow & 16 <> 0 THEN j.depends_on END AS batch_id, gone.execution_duration_us AS
+        duration_us),
 freed AS (
     DELETE FROM scheduler_business_key_reservation r
     USING gone
     WHERE r.business_key = gone.business_key AND r.owner_job_id = gone.job_id),
-recorded AS (
-    INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, duration_us,
-        queue_wait_us)
-    SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us
-    FROM gone),
 tally AS (
     SELECT batch_id, count(*) AS items, sum(duration_us)::bigint AS duration_us
     FROM ended, how
@@ -697,8 +698,8 @@ WHERE job_id = $1;
 -- control: retrying a failed job
 UPDATE scheduler_job
 SET terminal_status = NULL, scheduled_time = NULL, terminal_error = NULL, terminated_at = NULL, job_result = NULL,
-    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL,
-    total_attempts = 0, crash_count = 0
+    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, ended_by
+    = NULL, total_attempts = 0, crash_count = 0
 WHERE job_id = $1;
 
 -- control: queueing a job again
@@ -758,8 +759,8 @@ ORDER BY job_id FOR UPDATE;
 -- control::retry_all: retrying failed jobs
 UPDATE scheduler_job
 SET terminal_status = NULL, scheduled_time = NULL, terminal_error = NULL, terminated_at = NULL, job_result = NULL,
-    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL,
-    total_attempts = 0, crash_count = 0
+    execution_start_time = NULL, execution_end_time = NULL, execution_duration_us = NULL, queue_wait_us = NULL, ended_by
+    = NULL, total_attempts = 0, crash_count = 0
 WHERE job_id = ANY ($1);
 
 -- control::retry_all: queueing failed jobs again
@@ -1100,7 +1101,7 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     j.release_delay_us AS release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result,
     j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS
     execution_start_time, j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us,
-    j.queue_wait_us AS queue_wait_us
+    j.queue_wait_us AS queue_wait_us, j.ended_by AS ended_by
 FROM scheduler_job j
 LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id
 WHERE j.job_id = ANY ($1);
@@ -1130,7 +1131,7 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     j.release_delay_us AS release_delay_us, j.terminated_at AS terminated_at, j.job_result AS job_result,
     j.canceled_because AS canceled_because, j.superseded_by AS superseded_by, j.execution_start_time AS
     execution_start_time, j.execution_end_time AS execution_end_time, j.execution_duration_us AS execution_duration_us,
-    j.queue_wait_us AS queue_wait_us
+    j.queue_wait_us AS queue_wait_us, j.ended_by AS ended_by
 FROM scheduler_job_queue q
 JOIN scheduler_job j ON j.job_id = q.job_id
 WHERE q.job_id = ANY ($1);
@@ -1140,10 +1141,15 @@ SELECT job_id, version, node_id
 FROM scheduler_job_execution
 WHERE job_id = ANY ($1);
 
+-- list::count: reading on which nodes jobs succeeded
+SELECT job_id, version, ended_by AS node_id
+FROM scheduler_job
+WHERE ended_by IS NOT NULL AND job_id = ANY ($1);
+
 -- list::count: reading on which nodes archived jobs ran
-SELECT job_id, attempts
+SELECT job_id, attempts, version, ended_by
 FROM scheduler_job_archive
-WHERE attempts IS NOT NULL AND job_id = ANY ($1);
+WHERE (attempts IS NOT NULL OR ended_by IS NOT NULL) AND job_id = ANY ($1);
 
 -- list::heads: reading the heads of jobs
 SELECT COALESCE(q.status, j.terminal_status) AS state, j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type
@@ -1231,20 +1237,34 @@ SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration
     error_message
 FROM scheduler_job_execution
 WHERE job_id = $1
+UNION ALL SELECT j.job_id AS job_id, j.version - 1 AS version, j.total_attempts AS attempt, j.ended_by AS node_id,
+    j.terminal_status AS status, j.execution_start_time AS started_at, j.execution_end_time AS ended_at,
+    j.execution_duration_us AS duration_us, j.queue_wait_us AS queue_wait_us, NULL AS error_class, NULL AS error_message
+FROM scheduler_job j
+WHERE j.ended_by IS NOT NULL AND j.job_id = $2
 ORDER BY version;
 
 -- list::query: reading the last attempts of a job
 SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
     error_message
-FROM scheduler_job_execution
-WHERE job_id = $1 AND version < $2
+FROM (
+    SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
+        error_message
+    FROM scheduler_job_execution
+    WHERE job_id = $1 AND version < $2
+    ORDER BY version DESC
+    LIMIT $3) AS recorded
+UNION ALL SELECT j.job_id AS job_id, j.version - 1 AS version, j.total_attempts AS attempt, j.ended_by AS node_id,
+    j.terminal_status AS status, j.execution_start_time AS started_at, j.execution_end_time AS ended_at,
+    j.execution_duration_us AS duration_us, j.queue_wait_us AS queue_wait_us, NULL AS error_class, NULL AS error_message
+FROM scheduler_job j
+WHERE j.ended_by IS NOT NULL AND j.job_id = $4 AND j.version <= $5
 ORDER BY version DESC
-LIMIT $3;
+LIMIT $6;
 
 -- list::query: counting the attempts of a job
-SELECT COUNT(*) AS attempts
-FROM scheduler_job_execution
-WHERE job_id = $1;
+SELECT (SELECT COUNT(*) FROM scheduler_job_execution WHERE job_id = $1) + (SELECT COUNT(*) FROM scheduler_job WHERE
+    job_id = $2 AND ended_by IS NOT NULL) AS attempts;
 
 -- list::query: counting the alerts of a job
 SELECT COALESCE(SUM(alert_count), 0) AS alerts
@@ -1280,7 +1300,7 @@ ORDER BY e.workflow_id DESC
 LIMIT $2;
 
 -- archive: reading jobs to archive
-SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags
+SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags, ended_by
 FROM scheduler_job
 WHERE job_id = ANY ($1);
 
@@ -1328,14 +1348,14 @@ INSERT INTO scheduler_job_archive (job_id, kind, queue, job_type, priority, payl
     backoff_param_us, params, tags, timeout_us, resource_name, caller_principal, idempotency_key, business_key,
     on_success, on_failure, origin, depends_on, workflow_id, step_name, flow, release_delay_us, terminal_status,
     scheduled_time, terminal_error, version, total_attempts, crash_count, terminated_at, job_result, canceled_because,
-    superseded_by, execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, created_at, attempts,
-    signal_wait, archived_at)
+    superseded_by, execution_start_time, execution_end_time, execution_duration_us, queue_wait_us, ended_by, created_at,
+    attempts, signal_wait, archived_at)
 SELECT j.job_id, j.kind, j.queue, j.job_type, j.priority, j.payload, j.max_retries, j.backoff_policy,
     j.backoff_param_us, j.params, j.tags, j.timeout_us, j.resource_name, j.caller_principal, j.idempotency_key,
     j.business_key, j.on_success, j.on_failure, j.origin, j.depends_on, j.workflow_id, j.step_name, j.flow,
     j.release_delay_us, j.terminal_status, j.scheduled_time, j.terminal_error, j.version, j.total_attempts,
     j.crash_count, j.terminated_at, j.job_result, j.canceled_because, j.superseded_by, j.execution_start_time,
-    j.execution_end_time, j.execution_duration_us, j.queue_wait_us, j.created_at, v.attempts, v.signal_wait,
+    j.execution_end_time, j.execution_duration_us, j.queue_wait_us, j.ended_by, j.created_at, v.attempts, v.signal_wait,
     v.archived_at
 FROM v
 JOIN scheduler_job j ON j.job_id = v.job_id
@@ -1357,8 +1377,8 @@ SELECT j.job_id AS job_id, j.kind AS kind, j.queue AS queue, j.job_type AS job_t
     j.terminal_error AS terminal_error, j.version AS version, j.total_attempts AS total_attempts, j.crash_count AS
     crash_count, j.terminated_at AS terminated_at, j.job_result AS job_result, j.canceled_because AS canceled_because,
     j.superseded_by AS superseded_by, j.execution_start_time AS execution_start_time, j.execution_end_time AS
-    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us,
-    j.archived_at AS archived_at
+    execution_end_time, j.execution_duration_us AS execution_duration_us, j.queue_wait_us AS queue_wait_us, j.ended_by
+    AS ended_by, j.archived_at AS archived_at
 FROM scheduler_job_archive j
 WHERE j.job_id = ANY ($1);
 

@@ -90,7 +90,7 @@ pub fn compare(plain: Spent, child: Spent, rounds: u32) {
 }
 
 fn is_about(plain: u64, child: u64) -> bool {
-    to_float(child) <= 1.3 * to_float(plain)
+    to_float(child) <= 1.4 * to_float(plain)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some millions")]

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use ratchet_core::page::PAGE_LIMIT_MAX;
-use ratchet_core::store::LastAttempts;
-use ratchet_core::{AttemptStatus, Claim, ErrorKind, JobId, JobState, JobType, NewJob, Origin, Settled, Settlement};
+use ratchet_core::count::CountBy;
+use ratchet_core::page::{ArchiveScope, JobFilter, PAGE_LIMIT_MAX};
+use ratchet_core::store::{ArchiveRequest, LastAttempts, Removal};
+use ratchet_core::{
+    AttemptRecord, AttemptStatus, Claim, ErrorKind, JobId, JobState, JobType, NewJob, Origin, Settled, Settlement,
+};
 use serde_json::json;
 
 use crate::harness::{
@@ -104,6 +107,61 @@ pub(crate) async fn every_status_of_an_attempt_comes_back(harness: Harness) {
         settlement.attempt.as_mut().unwrap().status = status;
         assert_eq!(harness.settle(settlement.clone()).await, Settled::Applied);
         assert_eq!(harness.attempts(claim.job.id).await, [settlement.attempt.unwrap()]);
+    }
+}
+
+/// Wherever a store keeps the attempt that ended a job: in a row of its own or in that of the job.
+pub(crate) async fn a_success_is_the_last_attempt_wherever_it_is_read(harness: Harness) {
+    let node = harness.node;
+    harness.submit(work()).await;
+    let ends: [fn(&Claim) -> Settlement; 3] =
+        [|claim| another_try(claim, Duration::ZERO), |claim| deferral(claim, Duration::ZERO), success];
+    let mut expected = Vec::new();
+    for end in ends {
+        let settlement = end(&harness.claim_one().await);
+        expected.extend(settlement.attempt.clone());
+        assert_eq!(harness.settle(settlement).await, Settled::Applied);
+    }
+    let first_try = harness.running(work()).await;
+    let first_try = success(&first_try);
+    assert_eq!(harness.settle(first_try.clone()).await, Settled::Applied);
+    let (id, lone) = (expected[0].job_id, first_try.attempt.unwrap());
+    let by_node = async |archive| {
+        let filter = JobFilter { archive, ..JobFilter::default() };
+        harness.store.count(&filter, &CountBy::Node).await.unwrap().groups
+    };
+    let check = async |archive| {
+        assert_eq!(harness.attempts(id).await, expected);
+        assert_eq!(harness.attempts(lone.job_id).await, [lone.clone()]);
+        let last = harness.store.last_attempts(id, None, 1).await.unwrap();
+        assert_eq!((&last.items[..], last.total), (&expected[2..], 3));
+        let before = harness.store.last_attempts(id, Some(expected[2].version), 5).await.unwrap();
+        assert_eq!((before.items, before.total), (vec![expected[1].clone(), expected[0].clone()], 3));
+        assert_eq!(by_node(archive).await, [(node.to_string(), 2)].into());
+    };
+    check(ArchiveScope::Live).await;
+    harness.advance(Duration::from_secs(1));
+    let (removal, state, age) = (Removal::Archive, JobState::Succeeded, Duration::ZERO);
+    let request = ArchiveRequest { removal, state, age, after: None, limit: 10, only: Some(vec![id, lone.job_id]) };
+    assert_eq!(harness.store.archive(&request).await.unwrap().moved, 2);
+    check(ArchiveScope::Archived).await;
+    assert!(harness.store.delete(lone.job_id).await.unwrap());
+    assert_eq!(harness.attempts(lone.job_id).await, []);
+}
+
+pub(crate) async fn a_success_whose_attempt_says_something_else_is_recorded_as_it_is(harness: Harness) {
+    let changes: [fn(&mut AttemptRecord); 3] = [
+        |attempt| attempt.attempt += 1,
+        |attempt| attempt.status = AttemptStatus::TimedOut,
+        |attempt| attempt.error = Some("a warning".into()),
+    ];
+    for change in changes {
+        let mut settlement = success(&harness.running(work()).await);
+        change(settlement.attempt.as_mut().unwrap());
+        assert_eq!(harness.settle(settlement.clone()).await, Settled::Applied);
+        assert_eq!(harness.attempts(settlement.fence.job_id).await, [settlement.attempt.clone().unwrap()]);
+        let again = Settlement { maybe_applied: true, ..settlement };
+        assert_eq!(harness.settle(again).await, Settled::AlreadyApplied);
     }
 }
 

@@ -11,6 +11,7 @@
 
 -- What a job is and how it ended: one row per job, written at submit and at its end, until the archiver moves or
 -- deletes it. `flow` holds flags for its ties to other jobs; `depends_on` is its batch or schedule.
+-- `ended_by` is the node of the attempt that succeeded, which has no row of its own.
 CREATE TABLE scheduler_job (
     job_id                BINARY(16)   NOT NULL PRIMARY KEY,
     kind                  VARCHAR(128) NOT NULL,
@@ -45,6 +46,7 @@ CREATE TABLE scheduler_job (
     execution_end_time    DATETIME(6),
     execution_duration_us BIGINT,
     queue_wait_us         BIGINT,
+    ended_by              BINARY(16),
     job_result            JSON,
     flow                  SMALLINT     NOT NULL DEFAULT 0,
     workflow_id           BINARY(16),
@@ -111,8 +113,9 @@ CREATE TABLE scheduler_job_child (
     PRIMARY KEY (parent_id, job_id)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Attempts that have ended: one row per attempt, named by the version of its claim, until its job is archived or
--- deleted.
+-- Attempts that have ended without success: one row per attempt, named by the version of its claim, until its job is
+-- archived or deleted. The row of the job describes the attempt that succeeded; v_scheduler_job_execution
+-- shows all of them.
 CREATE TABLE scheduler_job_execution (
     job_id        BINARY(16)  NOT NULL,
     version       BIGINT      NOT NULL,
@@ -397,6 +400,7 @@ CREATE TABLE scheduler_job_archive (
     execution_end_time    DATETIME(6),
     execution_duration_us BIGINT,
     queue_wait_us         BIGINT,
+    ended_by              BINARY(16),
     job_result            JSON,
     flow                  SMALLINT     NOT NULL,
     workflow_id           BINARY(16),
@@ -451,7 +455,7 @@ CREATE VIEW v_scheduler_job AS SELECT
     j.queue_wait_us
 FROM scheduler_job j LEFT JOIN scheduler_job_queue q ON q.job_id = j.job_id;
 
--- All attempts that have ended.
+-- All attempts that have ended: those with a row of their own, and those that the row of their job describes.
 CREATE VIEW v_scheduler_job_execution AS SELECT
     LOWER(CONCAT_WS('-', SUBSTR(HEX(job_id), 1, 8), SUBSTR(HEX(job_id), 9, 4), SUBSTR(HEX(job_id), 13, 4), SUBSTR(HEX(job_id), 17, 4), SUBSTR(HEX(job_id), 21))) AS job_id,
     version,
@@ -464,7 +468,20 @@ CREATE VIEW v_scheduler_job_execution AS SELECT
     queue_wait_us,
     error_class,
     error_message
-FROM scheduler_job_execution;
+FROM scheduler_job_execution
+UNION ALL SELECT
+    LOWER(CONCAT_WS('-', SUBSTR(HEX(job_id), 1, 8), SUBSTR(HEX(job_id), 9, 4), SUBSTR(HEX(job_id), 13, 4), SUBSTR(HEX(job_id), 17, 4), SUBSTR(HEX(job_id), 21))),
+    version - 1,
+    total_attempts,
+    LOWER(CONCAT_WS('-', SUBSTR(HEX(ended_by), 1, 8), SUBSTR(HEX(ended_by), 9, 4), SUBSTR(HEX(ended_by), 13, 4), SUBSTR(HEX(ended_by), 17, 4), SUBSTR(HEX(ended_by), 21))),
+    terminal_status,
+    execution_start_time,
+    execution_end_time,
+    execution_duration_us,
+    queue_wait_us,
+    NULL,
+    NULL
+FROM scheduler_job WHERE ended_by IS NOT NULL;
 
 -- All nodes.
 CREATE VIEW v_scheduler_node AS SELECT
@@ -501,4 +518,4 @@ FROM scheduler_job_log g, JSON_TABLE(g.content, '$[*]' COLUMNS (
 -- The steps that this database has.
 CREATE TABLE IF NOT EXISTS ratchet_schema_version (version INTEGER NOT NULL PRIMARY KEY, description VARCHAR(255) NOT NULL, checksum CHAR(64) NOT NULL, applied_at DATETIME(6) NOT NULL, dirty BOOLEAN NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
-VALUES (1, 'initial schema', 'a24a65ce2c4035895e9040485837b5e0d5e07160a6071ab46ad38e7665416c89', UTC_TIMESTAMP(6), 0);
+VALUES (1, 'initial schema', 'bb6c7ec8a69d302ef8bbda28f9957110d7293e38ee13a2ebf31d616937524e16', UTC_TIMESTAMP(6), 0);

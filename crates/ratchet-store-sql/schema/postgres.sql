@@ -8,7 +8,8 @@
 -- === Jobs ===
 
 -- What a job is and how it ended: one row per job, written at submit and at its end, until the archiver moves or
--- deletes it. `flow` holds flags for its ties to other jobs; `depends_on` is its batch or schedule. Free pages stay
+-- deletes it. `flow` holds flags for its ties to other jobs; `depends_on` is its batch or schedule.
+-- `ended_by` is the node of the attempt that succeeded, which has no row of its own. Free pages stay
 -- with the table, as in scheduler_job_queue.
 CREATE TABLE scheduler_job (
     job_id                uuid        NOT NULL PRIMARY KEY,
@@ -44,6 +45,7 @@ CREATE TABLE scheduler_job (
     execution_end_time    timestamptz,
     execution_duration_us bigint,
     queue_wait_us         bigint,
+    ended_by              uuid,
     job_result            jsonb,
     flow                  smallint    NOT NULL DEFAULT 0,
     workflow_id           uuid,
@@ -120,8 +122,8 @@ CREATE TABLE scheduler_job_tag (
     PRIMARY KEY (tag, job_id)
 );
 
--- Attempts that have ended: one row per attempt, named by the version of its claim, until its job is archived or
--- deleted. Free pages stay with the table, as in scheduler_job_queue.
+-- Attempts that have ended without success: one row per attempt, named by the version of its claim, until its job is
+-- archived or deleted. The row of the job describes the attempt that succeeded; the view below shows all of them. Free pages stay with the table, as in scheduler_job_queue.
 CREATE TABLE scheduler_job_execution (
     job_id        uuid        NOT NULL,
     version       bigint      NOT NULL,
@@ -136,6 +138,16 @@ CREATE TABLE scheduler_job_execution (
     error_message text,
     PRIMARY KEY (job_id, version)
 ) WITH (vacuum_truncate = off);
+
+-- All attempts that have ended: those with a row of their own, and those that the row of their job describes.
+CREATE VIEW v_scheduler_job_execution AS
+SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
+       error_message
+FROM scheduler_job_execution
+UNION ALL
+SELECT job_id, version - 1, total_attempts, ended_by, terminal_status, execution_start_time, execution_end_time,
+       execution_duration_us, queue_wait_us, NULL, NULL
+FROM scheduler_job WHERE ended_by IS NOT NULL;
 
 -- === Keys ===
 
@@ -407,6 +419,7 @@ CREATE TABLE scheduler_job_archive (
     execution_end_time    timestamptz,
     execution_duration_us bigint,
     queue_wait_us         bigint,
+    ended_by              uuid,
     job_result            jsonb,
     flow                  smallint    NOT NULL,
     workflow_id           uuid,
@@ -435,4 +448,4 @@ CREATE TABLE scheduler_job_archive_tag (
 -- The steps that this database has.
 CREATE TABLE IF NOT EXISTS ratchet_schema_version (version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL, dirty BOOLEAN NOT NULL);
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
-VALUES (1, 'initial schema', 'd8b1624c0324134bf542400b90981ad363029fecd44fa734cedffd5a5b57ac43', clock_timestamp(), FALSE);
+VALUES (1, 'initial schema', 'e6733d623741f5ce3d75dd2c8f0a17b8780a4ab646772960249013adc6dfb65d', clock_timestamp(), FALSE);

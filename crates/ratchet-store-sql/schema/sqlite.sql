@@ -9,6 +9,7 @@
 
 -- What a job is and how it ended: one row per job, written at submit and at its end, until the archiver moves or
 -- deletes it. `flow` holds flags for its ties to other jobs; `depends_on` is its batch or schedule.
+-- `ended_by` is the node of the attempt that succeeded, which has no row of its own.
 CREATE TABLE scheduler_job (
     job_id                BLOB    NOT NULL PRIMARY KEY,
     kind                  TEXT    NOT NULL,
@@ -43,6 +44,7 @@ CREATE TABLE scheduler_job (
     execution_end_time    INTEGER,
     execution_duration_us INTEGER,
     queue_wait_us         INTEGER,
+    ended_by              BLOB,
     job_result            TEXT,
     flow                  INTEGER NOT NULL DEFAULT 0,
     workflow_id           BLOB,
@@ -106,8 +108,8 @@ CREATE TABLE scheduler_job_tag (
     PRIMARY KEY (tag, job_id)
 ) WITHOUT ROWID;
 
--- Attempts that have ended: one row per attempt, named by the version of its claim, until its job is archived or
--- deleted.
+-- Attempts that have ended without success: one row per attempt, named by the version of its claim, until its job is
+-- archived or deleted. The row of the job describes the attempt that succeeded; the view below shows all of them.
 CREATE TABLE scheduler_job_execution (
     job_id        BLOB    NOT NULL,
     version       INTEGER NOT NULL,
@@ -122,6 +124,16 @@ CREATE TABLE scheduler_job_execution (
     error_message TEXT,
     PRIMARY KEY (job_id, version)
 ) WITHOUT ROWID;
+
+-- All attempts that have ended: those with a row of their own, and those that the row of their job describes.
+CREATE VIEW v_scheduler_job_execution AS
+SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
+       error_message
+FROM scheduler_job_execution
+UNION ALL
+SELECT job_id, version - 1, total_attempts, ended_by, terminal_status, execution_start_time, execution_end_time,
+       execution_duration_us, queue_wait_us, NULL, NULL
+FROM scheduler_job WHERE ended_by IS NOT NULL;
 
 -- === Keys ===
 
@@ -392,6 +404,7 @@ CREATE TABLE scheduler_job_archive (
     execution_end_time    INTEGER,
     execution_duration_us INTEGER,
     queue_wait_us         INTEGER,
+    ended_by              BLOB,
     job_result            TEXT,
     flow                  INTEGER NOT NULL,
     workflow_id           BLOB,
@@ -420,4 +433,4 @@ CREATE TABLE scheduler_job_archive_tag (
 -- The steps that this database has.
 CREATE TABLE IF NOT EXISTS ratchet_schema_version (version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL, dirty INTEGER NOT NULL);
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
-VALUES (1, 'initial schema', '93f89929d5a1834e342676ac3a776ed2112cf10196e23c1c4e9d2a8dcc225949', CAST(strftime('%s', 'now') AS INTEGER) * 1000000, 0);
+VALUES (1, 'initial schema', '8f8f1bb9705ef8a3d2c30e1b5ec436197add05d1ee631ce21fab418b11046c2d', CAST(strftime('%s', 'now') AS INTEGER) * 1000000, 0);

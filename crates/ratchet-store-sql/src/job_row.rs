@@ -214,6 +214,7 @@ pub(crate) fn read_outcome(job: &mut JobRecord, fields: &mut Fields<'_>) -> Resu
         }
         _ => None,
     };
+    job.ended_by = fields.opt_node_id("ended_by")?;
     Ok(())
 }
 

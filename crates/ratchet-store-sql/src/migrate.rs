@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use ratchet_core::{ErrorKind, StoreError};
 use sha2::{Digest, Sha256};
 
-use crate::waist::context::StoreContext;
 use crate::waist::conn::Conn;
+use crate::waist::context::StoreContext;
 use crate::waist::dialect::Dialect;
 use crate::waist::stmt::Stmt;
 use crate::waist::value::Value;

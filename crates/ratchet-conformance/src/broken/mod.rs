@@ -185,6 +185,8 @@ flaws! {
     FreesFromTheList,
     /// Records no attempts.
     LosesAttempts,
+    /// Has no record of the attempts that succeeded.
+    LosesSuccesses,
     /// Shows every attempt twice.
     RecordsTwice,
     /// Shows attempts of all jobs.

@@ -95,6 +95,7 @@ impl StoreDecorator for Layer<Queries> {
                 }
             }
             Flaw::CancelsWithoutRecord => attempts.retain(|attempt| attempt.status != AttemptStatus::Canceled),
+            Flaw::LosesSuccesses => attempts.retain(|attempt| attempt.status != AttemptStatus::Succeeded),
             Flaw::InventsAttempts if attempts.is_empty() => attempts.extend(self.invented(id).await),
             Flaw::DeletesAllHistory if self.seen().deleted => attempts.clear(),
             Flaw::MangledText => {

@@ -125,6 +125,8 @@ macro_rules! list_cases_alone {
         effects::a_conflict_frees_no_key_that_another_job_has_taken [FreesFromTheList],
         effects::every_attempt_is_recorded_in_order [LosesAttempts, RecordsTwice],
         effects::every_status_of_an_attempt_comes_back [LosesAttempts, CancelsWithoutRecord],
+        effects::a_success_is_the_last_attempt_wherever_it_is_read [LosesSuccesses, LosesAttempts],
+        effects::a_success_whose_attempt_says_something_else_is_recorded_as_it_is [LosesAttempts],
         effects::a_settlement_without_an_attempt_records_none [InventsAttempts],
         effects::attempts_of_two_jobs_do_not_mix [MixesAttempts],
         effects::the_last_attempts_are_read_backwards [ForgetsCursor, ListsOldestFirst, AnyLimit],

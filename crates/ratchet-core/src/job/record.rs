@@ -81,6 +81,8 @@ pub struct JobRecord {
     pub result: Option<JsonText>,
     /// When its last attempt began and ended, and how long the job had waited for it.
     pub timing: Option<AttemptTiming>,
+    /// The node on which it succeeded, if this record describes that attempt; see [`success`](Self::success).
+    pub ended_by: Option<NodeId>,
 }
 
 impl JobRecord {
@@ -126,6 +128,7 @@ impl JobRecord {
             archived_at: None,
             result: None,
             timing: None,
+            ended_by: None,
         }
     }
 

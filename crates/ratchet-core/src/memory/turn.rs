@@ -89,6 +89,7 @@ impl Tables {
             RowChange::End { result, timing, alert } => {
                 job.result = result.cloned();
                 job.timing = timing;
+                job.ended_by = settlement.success_in_row();
                 job.terminated_at = Some(now);
                 if let Some(error) = alert {
                     self.alert(id, error, now);

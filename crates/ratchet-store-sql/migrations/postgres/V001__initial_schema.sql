@@ -6,7 +6,8 @@
 -- === Jobs ===
 
 -- What a job is and how it ended: one row per job, written at submit and at its end, until the archiver moves or
--- deletes it. `flow` holds flags for its ties to other jobs; `depends_on` is its batch or schedule. Free pages stay
+-- deletes it. `flow` holds flags for its ties to other jobs; `depends_on` is its batch or schedule.
+-- `ended_by` is the node of the attempt that succeeded, which has no row of its own. Free pages stay
 -- with the table, as in scheduler_job_queue.
 CREATE TABLE scheduler_job (
     job_id                uuid        NOT NULL PRIMARY KEY,
@@ -42,6 +43,7 @@ CREATE TABLE scheduler_job (
     execution_end_time    timestamptz,
     execution_duration_us bigint,
     queue_wait_us         bigint,
+    ended_by              uuid,
     job_result            jsonb,
     flow                  smallint    NOT NULL DEFAULT 0,
     workflow_id           uuid,
@@ -118,8 +120,8 @@ CREATE TABLE scheduler_job_tag (
     PRIMARY KEY (tag, job_id)
 );
 
--- Attempts that have ended: one row per attempt, named by the version of its claim, until its job is archived or
--- deleted. Free pages stay with the table, as in scheduler_job_queue.
+-- Attempts that have ended without success: one row per attempt, named by the version of its claim, until its job is
+-- archived or deleted. The row of the job describes the attempt that succeeded; the view below shows all of them. Free pages stay with the table, as in scheduler_job_queue.
 CREATE TABLE scheduler_job_execution (
     job_id        uuid        NOT NULL,
     version       bigint      NOT NULL,
@@ -134,6 +136,16 @@ CREATE TABLE scheduler_job_execution (
     error_message text,
     PRIMARY KEY (job_id, version)
 ) WITH (vacuum_truncate = off);
+
+-- All attempts that have ended: those with a row of their own, and those that the row of their job describes.
+CREATE VIEW v_scheduler_job_execution AS
+SELECT job_id, version, attempt, node_id, status, started_at, ended_at, duration_us, queue_wait_us, error_class,
+       error_message
+FROM scheduler_job_execution
+UNION ALL
+SELECT job_id, version - 1, total_attempts, ended_by, terminal_status, execution_start_time, execution_end_time,
+       execution_duration_us, queue_wait_us, NULL, NULL
+FROM scheduler_job WHERE ended_by IS NOT NULL;
 
 -- === Keys ===
 
@@ -405,6 +417,7 @@ CREATE TABLE scheduler_job_archive (
     execution_end_time    timestamptz,
     execution_duration_us bigint,
     queue_wait_us         bigint,
+    ended_by              uuid,
     job_result            jsonb,
     flow                  smallint    NOT NULL,
     workflow_id           uuid,

@@ -88,7 +88,9 @@ pub(crate) async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<Attem
         return Ok(attempts);
     }
     let Some(row) = conn.row(&ARCHIVED_ATTEMPTS, vec![id.into()]).await? else { return Ok(attempts) };
-    Ok(row.fields().opt_parsed("attempts", |text| attempts::read(id, text))?.unwrap_or_default())
+    let success = find_archived(conn, &[id]).await?.first().and_then(JobRecord::success);
+    let recorded = row.fields().opt_parsed("attempts", |text| attempts::read(id, text))?;
+    Ok(recorded.unwrap_or_default().into_iter().chain(success).collect())
 }
 
 /// The last attempts of a job, archived or not, before that of a version.

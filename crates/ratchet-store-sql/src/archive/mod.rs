@@ -55,7 +55,8 @@ pub async fn archive(conn: &mut dyn Conn, request: &ArchiveRequest) -> Result<Ar
 
 const CANDIDATES: Stmt = Stmt::shared(
     "reading jobs to archive",
-    "SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags FROM scheduler_job /*by_id*/ \
+    "SELECT job_id, flow, depends_on, canceled_because, terminated_at, workflow_id, tags, ended_by \
+     FROM scheduler_job /*by_id*/ \
      WHERE job_id /*any*/",
 );
 
@@ -191,7 +192,7 @@ const COPY: Stmt = Stmt::shared(
 const TAG_ARCHIVED: Stmt =
     Stmt::shared("tagging archived jobs", "INSERT INTO scheduler_job_archive_tag (tag, job_id) /*rows:text id*/");
 
-/// Writes jobs to the archive, with their last attempts, their signals and their tags.
+/// Writes jobs to the archive, with their last attempts (the one that succeeded is in the row itself), their signals and their tags.
 async fn copy(conn: &mut dyn Conn, go: &[&EndedRow], now: Timestamp) -> Result<(), StoreError> {
     let ids: Vec<JobId> = go.iter().map(|row| row.job.id).collect();
     let mut attempts: BTreeMap<JobId, Vec<AttemptRecord>> = BTreeMap::new();
@@ -201,8 +202,10 @@ async fn copy(conn: &mut dyn Conn, go: &[&EndedRow], now: Timestamp) -> Result<(
     }
     let signals = waits::read(conn, &delete::awaited(go.iter().copied())).await?;
     let mut rows = Vec::with_capacity(go.len());
-    for EndedRow { job, .. } in go {
-        let attempts = attempts.get(&job.id).map_or(Ok(Value::Json(None)), |all| attempts::write(all))?;
+    for EndedRow { job, has_success, .. } in go {
+        let most = ARCHIVED_ATTEMPTS_MAX - usize::from(*has_success);
+        let last = attempts.get(&job.id).map(|all| &all[all.len().saturating_sub(most)..]);
+        let attempts = last.map_or(Ok(Value::Json(None)), |all| attempts::write(all))?;
         let signal = signals.get(&job.id).map_or(Ok(Value::Json(None)), json_of)?;
         rows.push((job.id, attempts, signal));
     }

@@ -29,6 +29,8 @@ pub(crate) struct EndedRow {
     pub(crate) terminated_at: Option<Timestamp>,
     pub(crate) workflow: Option<JobId>,
     tags: Vec<Tag>,
+    /// Whether the row describes the attempt that succeeded.
+    pub(crate) has_success: bool,
 }
 
 impl EndedRow {
@@ -45,6 +47,7 @@ impl EndedRow {
             terminated_at: fields.opt_time("terminated_at")?,
             workflow: fields.opt_job_id("workflow_id")?,
             tags: fields.opt_parsed("tags", serde_json::from_str)?.unwrap_or_default(),
+            has_success: fields.opt_node_id("ended_by")?.is_some(),
         })
     }
 }

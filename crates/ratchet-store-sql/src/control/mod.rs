@@ -244,6 +244,7 @@ async fn end(conn: &mut dyn Conn, step: &LegalMove) -> Result<Vec<Followed>, Sto
         crash_count: job.crash_count,
         scheduled_time: job.scheduled_time,
         timing: attempt.map(|attempt| attempt.timing),
+        ended_by: None,
         result: None,
         business_key: job.business_key.as_ref().map(AsRef::as_ref),
     };

@@ -88,6 +88,7 @@ async fn cancel(conn: &mut dyn Conn, batch: JobId, jobs: &[&JobRecord]) -> Resul
             crash_count: job.crash_count,
             scheduled_time: job.scheduled_time,
             timing,
+            ended_by: None,
             result: None,
             business_key: job.business_key.as_ref().map(AsRef::as_ref),
         });

@@ -260,6 +260,7 @@ pub(crate) fn ended_unrun<'a>(id: JobId, child: &'a Child, state: JobState, erro
         crash_count: child.crash_count,
         scheduled_time: child.scheduled_time,
         timing: None,
+        ended_by: None,
         result: None,
         business_key: child.business_key.as_ref().map(AsRef::as_ref),
     }

@@ -13,7 +13,7 @@ use crate::list::scan::{EXAMINED_MAX, scans};
 use crate::waist::conn::Conn;
 use crate::waist::stmt::Stmt;
 
-pub(crate) const STATEMENTS: &[Stmt] = &[NODES, ARCHIVED_NODES];
+pub(crate) const STATEMENTS: &[Stmt] = &[NODES, NODES_OF_SUCCESSES, ARCHIVED_NODES];
 
 /// Counts jobs, a portion at a time. The groups are made here and not by the database: so one statement serves for all of them, and the
 /// name of a parameter means nothing but itself.
@@ -88,9 +88,15 @@ const NODES: Stmt = Stmt::shared(
     "SELECT job_id, version, node_id FROM scheduler_job_execution WHERE job_id /*any*/",
 );
 
+const NODES_OF_SUCCESSES: Stmt = Stmt::shared(
+    "reading on which nodes jobs succeeded",
+    "SELECT job_id, version, ended_by AS node_id FROM scheduler_job /*by_id*/ WHERE ended_by IS NOT NULL AND job_id /*any*/",
+);
+
 const ARCHIVED_NODES: Stmt = Stmt::shared(
     "reading on which nodes archived jobs ran",
-    "SELECT job_id, attempts FROM scheduler_job_archive WHERE attempts IS NOT NULL AND job_id /*any*/",
+    "SELECT job_id, attempts, version, ended_by FROM scheduler_job_archive \
+     WHERE (attempts IS NOT NULL OR ended_by IS NOT NULL) AND job_id /*any*/",
 );
 
 /// Who ran these jobs last.
@@ -103,7 +109,9 @@ async fn nodes(conn: &mut dyn Conn, ids: &[JobId], is_unarchived: bool) -> Resul
         }
     };
     if is_unarchived {
-        for row in conn.rows_in(&NODES, &[], ids).await? {
+        let mut rows = conn.rows_in(&NODES, &[], ids).await?;
+        rows.append(&mut conn.rows_in(&NODES_OF_SUCCESSES, &[], ids).await?);
+        for row in rows {
             let mut fields = row.fields();
             ran(fields.job_id("job_id")?, fields.number("version")?, fields.node_id("node_id")?);
         }
@@ -111,8 +119,12 @@ async fn nodes(conn: &mut dyn Conn, ids: &[JobId], is_unarchived: bool) -> Resul
         for row in conn.rows_in(&ARCHIVED_NODES, &[], ids).await? {
             let mut fields = row.fields();
             let id = fields.job_id("job_id")?;
-            for attempt in fields.parsed("attempts", |text| attempts::read(id, text))? {
+            for attempt in fields.opt_parsed("attempts", |text| attempts::read(id, text))?.unwrap_or_default() {
                 ran(id, attempt.version, attempt.node);
+            }
+            let version = fields.number("version")?;
+            if let Some(node) = fields.opt_node_id("ended_by")? {
+                ran(id, version, node);
             }
         }
     }

@@ -55,25 +55,46 @@ fn count_of(row: &Row) -> Result<(JobState, u64), StoreError> {
     Ok((fields.state("state")?, fields.number("jobs")?))
 }
 
+/// The attempt that the row of a job describes, in the columns of the others: `j` is the row. The columns have their types from the
+/// others, which come first in a union.
+macro_rules! success_in_row {
+    () => {
+        "SELECT j.job_id AS job_id, j.version - 1 AS version, j.total_attempts AS attempt, j.ended_by AS node_id, \
+         j.terminal_status AS status, j.execution_start_time AS started_at, j.execution_end_time AS ended_at, \
+         j.execution_duration_us AS duration_us, j.queue_wait_us AS queue_wait_us, NULL AS error_class, \
+         NULL AS error_message FROM scheduler_job j WHERE j.ended_by IS NOT NULL"
+    };
+}
+
 const ATTEMPTS: Stmt = Stmt::shared(
     "reading the attempts of a job",
-    "SELECT /*columns:attempt.plain,attempt.error*/ FROM scheduler_job_execution WHERE job_id = ? ORDER BY version",
+    concat!(
+        "SELECT /*columns:attempt.plain,attempt.error*/ FROM scheduler_job_execution WHERE job_id = ? UNION ALL ",
+        success_in_row!(),
+        " AND j.job_id = ? ORDER BY version"
+    ),
 );
 
 /// The attempts of a job, the first first.
 pub(crate) async fn attempts(conn: &mut dyn Conn, id: JobId) -> Result<Vec<AttemptRecord>, StoreError> {
-    conn.rows(&ATTEMPTS, vec![id.into()]).await?.iter().map(attempt_of).collect()
+    conn.rows(&ATTEMPTS, vec![id.into(), id.into()]).await?.iter().map(attempt_of).collect()
 }
 
 const LAST_ATTEMPTS: Stmt = Stmt::shared(
     "reading the last attempts of a job",
-    "SELECT /*columns:attempt.plain,attempt.error*/ FROM scheduler_job_execution WHERE job_id = ? AND version < ? \
-     ORDER BY version DESC LIMIT ?",
+    concat!(
+        "SELECT /*columns:attempt.plain,attempt.error*/ FROM (SELECT /*columns:attempt.plain,attempt.error*/ \
+         FROM scheduler_job_execution WHERE job_id = ? AND version < ? ORDER BY version DESC LIMIT ?) AS recorded \
+         UNION ALL ",
+        success_in_row!(),
+        " AND j.job_id = ? AND j.version <= ? ORDER BY version DESC LIMIT ?"
+    ),
 );
 
 const COUNT_ATTEMPTS: Stmt = Stmt::shared(
     "counting the attempts of a job",
-    "SELECT COUNT(*) AS attempts FROM scheduler_job_execution WHERE job_id = ?",
+    "SELECT (SELECT COUNT(*) FROM scheduler_job_execution WHERE job_id = ?) \
+     + (SELECT COUNT(*) FROM scheduler_job WHERE job_id = ? AND ended_by IS NOT NULL) AS attempts",
 );
 
 /// The last attempts of a job before that of a version.
@@ -84,9 +105,10 @@ pub(crate) async fn last_attempts(
     limit: usize,
 ) -> Result<LastAttempts, StoreError> {
     check_limit(limit)?;
-    let count = conn.row(&COUNT_ATTEMPTS, vec![id.into()]).await?;
+    let count = conn.row(&COUNT_ATTEMPTS, vec![id.into(), id.into()]).await?;
     let total = count.map_or(Ok(0), |row| row.fields().number("attempts"))?;
-    let values = vec![id.into(), Value::count(before.unwrap_or(u64::MAX)), Value::count(limit)];
+    let values = [id.into(), Value::count(before.unwrap_or(u64::MAX)), Value::count(limit)];
+    let values = [values.clone(), values].concat();
     let rows = conn.rows(&LAST_ATTEMPTS, values).await?;
     Ok(LastAttempts { items: rows.iter().map(attempt_of).collect::<Result<_, _>>()?, total })
 }

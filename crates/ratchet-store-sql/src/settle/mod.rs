@@ -13,8 +13,8 @@ use ratchet_core::settle::{Applied, LiveRow, Recorded, RowChange, check};
 use ratchet_core::settlement::{ALERT_QUIET, error_hash};
 use ratchet_core::transition::Place;
 use ratchet_core::{
-    AttemptRecord, AttemptStatus, Fence, Followed, JobFlags, JobId, JobState, JsonText, NewJob, Settled, Settlement,
-    StoreError,
+    AttemptRecord, AttemptStatus, Fence, Followed, JobFlags, JobId, JobState, JsonText, NewJob, NodeId, Settled,
+    Settlement, StoreError,
 };
 
 use crate::control::delete;
@@ -26,8 +26,17 @@ use crate::waist::conn::Conn;
 use crate::waist::stmt::Stmt;
 use crate::waist::value::{Value, micros};
 
-pub(crate) const STATEMENTS: &[Stmt] =
-    &[LOCK, WRITTEN_ATTEMPTS, FINISH, DELETE_QUEUED, GO_BACK, RECORD_ATTEMPTS, FREE_BUSINESS_KEYS, RECORD_ALERTS];
+pub(crate) const STATEMENTS: &[Stmt] = &[
+    LOCK,
+    WRITTEN_ATTEMPTS,
+    WRITTEN_SUCCESSES,
+    FINISH,
+    DELETE_QUEUED,
+    GO_BACK,
+    RECORD_ATTEMPTS,
+    FREE_BUSINESS_KEYS,
+    RECORD_ALERTS,
+];
 
 /// Applies settlements: each to the row that its fence still matches, with everything that follows from it.
 ///
@@ -137,7 +146,7 @@ async fn apply(conn: &mut dyn Conn, accepted: &[Accepted<'_>]) -> Result<Vec<Fol
         ]);
     })
     .await?;
-    let attempts: Vec<&AttemptRecord> = accepted.iter().filter_map(|a| a.settlement.attempt.as_ref()).collect();
+    let attempts: Vec<&AttemptRecord> = accepted.iter().filter_map(|one| one.settlement.attempt_to_record()).collect();
     record_attempts(conn, &attempts).await?;
     let alerts: Vec<(JobId, String)> = ended
         .iter()
@@ -175,6 +184,7 @@ impl Accepted<'_> {
             crash_count: applied.crash_count,
             scheduled_time: row.scheduled_time,
             timing,
+            ended_by: settlement.success_in_row(),
             result,
             business_key: row.business_key.as_deref(),
         }
@@ -230,12 +240,18 @@ async fn lock(
     Ok(found)
 }
 
+const WRITTEN_SUCCESSES: Stmt = Stmt::shared(
+    "looking whether successes were written before",
+    "SELECT job_id, version - 1 AS version, ended_by AS node_id, terminal_status AS status \
+     FROM scheduler_job /*by_id*/ WHERE ended_by IS NOT NULL AND job_id /*any*/",
+);
+
 const WRITTEN_ATTEMPTS: Stmt = Stmt::shared(
     "looking whether settlements were written before",
     "SELECT job_id, version, node_id, status FROM scheduler_job_execution WHERE job_id /*any*/",
 );
 
-/// Which of these settlements are already written: their attempt's record tells, or that the job is gone.
+/// Which of these settlements are already written: the record of their attempt tells, the row of the job, or that the job is gone.
 async fn written_before(
     conn: &mut dyn Conn,
     settlements: &[Settlement],
@@ -243,7 +259,9 @@ async fn written_before(
 ) -> Result<HashSet<usize>, StoreError> {
     let ids: Vec<JobId> = which.iter().map(|index| settlements[*index].fence.job_id).collect();
     let mut written = HashSet::new();
-    for row in conn.rows_in(&WRITTEN_ATTEMPTS, &[], &ids).await? {
+    let mut rows = conn.rows_in(&WRITTEN_ATTEMPTS, &[], &ids).await?;
+    rows.append(&mut conn.rows_in(&WRITTEN_SUCCESSES, &[], &ids).await?);
+    for row in rows {
         let mut fields = row.fields();
         let (job_id, version) = (fields.job_id("job_id")?, fields.number("version")?);
         let fence = Fence { job_id, version, node: fields.node_id("node_id")? };
@@ -272,6 +290,8 @@ pub(crate) struct Finished<'a> {
     pub(crate) crash_count: u32,
     pub(crate) scheduled_time: Timestamp,
     pub(crate) timing: Option<AttemptTiming>,
+    /// The node, if the row describes the attempt.
+    pub(crate) ended_by: Option<NodeId>,
     pub(crate) result: Option<&'a JsonText>,
     pub(crate) business_key: Option<&'a str>,
 }
@@ -295,6 +315,7 @@ impl Finished<'_> {
             Value::opt_time(self.timing.map(|timing| timing.ended_at)),
             Value::Int(self.timing.map(|timing| micros(timing.duration))),
             Value::Int(self.timing.map(|timing| micros(timing.queue_wait))),
+            Value::Id(self.ended_by.map(|node| node.0)),
             Value::opt_json(self.result.map(JsonText::as_str)),
         ]);
     }

@@ -1,14 +1,13 @@
 //! The ordinary end of a job, in one statement where the database can.
 
-use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::collections::HashSet;
 
 use ratchet_core::batch::{BatchCounts, CountedBatch};
+use ratchet_core::record::AttemptTiming;
 use ratchet_core::settle::{Applied, LiveRow, RowChange};
 use ratchet_core::{AttemptRecord, Change, JobId, JobState, JsonText, Settlement, StoreError};
 
 use crate::flow::batch_counts::{self, Tallies};
-use crate::settle::plain_attempt;
 use crate::waist::conn::Conn;
 use crate::waist::dialect::Dialect;
 use crate::waist::row::Fields;
@@ -29,18 +28,9 @@ pub(crate) fn ordinary(dialect: Dialect, settlements: &[Settlement]) -> Vec<usiz
     let is_ordinary = |settlement: &Settlement| {
         matches!(settlement.change, Change::Succeed { .. })
             && settlement.new_jobs.is_empty()
-            && record(settlement).is_some()
+            && settlement.success_in_row().is_some()
     };
     (0..settlements.len()).filter(|index| is_ordinary(&settlements[*index])).collect()
-}
-
-/// The record of the attempt that the fence names.
-fn record(settlement: &Settlement) -> Option<&AttemptRecord> {
-    let fence = settlement.fence;
-    let names = |attempt: &&AttemptRecord| {
-        (attempt.job_id, attempt.version, attempt.node) == (fence.job_id, fence.version, fence.node)
-    };
-    settlement.attempt.as_ref().filter(names)
 }
 
 /// What a call of [`succeed`] did.
@@ -65,7 +55,7 @@ pub(crate) async fn succeed(
     for settlement in which.iter().map(|index| &settlements[*index]) {
         // The statement looks whether the fence still matches.
         let applied = settlement.apply(&LiveRow::named_by(settlement.fence));
-        if let (Some(attempt), Some(applied)) = (record(settlement), applied) {
+        if let (Some(attempt), Some(applied)) = (settlement.attempt.as_ref(), applied) {
             ends.push((settlement, attempt, applied));
         }
     }
@@ -77,19 +67,30 @@ pub(crate) async fn succeed(
                 RowChange::End { result, .. } => result,
                 RowChange::Requeue { .. } => None,
             };
-            // Its record names the fence.
-            values.extend(plain_attempt(attempt));
+            debug_assert_eq!(
+                (applied.place.state(), applied.crash_count),
+                (JobState::Succeeded, 0),
+                "as the text has it"
+            );
+            let AttemptTiming { started_at, ended_at, duration, queue_wait } = attempt.timing;
             values.extend([
-                applied.place.state().into(),
+                attempt.job_id.into(),
+                Value::count(attempt.version),
                 Value::count(applied.attempts.unwrap_or(0)),
-                Value::count(applied.crash_count),
                 Value::opt_json(result.map(JsonText::as_str)),
+                started_at.into(),
+                ended_at.into(),
+                Value::micros(duration),
+                Value::micros(queue_wait),
+                attempt.node.into(),
             ]);
         })
         .await?;
     let mut done = Succeeded::default();
-    let ran_for: HashMap<JobId, Duration> =
-        ends.iter().map(|(_, attempt, _)| (attempt.job_id, attempt.timing.duration)).collect();
+    let ran_for = |id: JobId| {
+        let found = ends.binary_search_by_key(&id, |(settlement, ..)| settlement.fence.job_id);
+        found.ok().map(|index| ends[index].1.timing.duration)
+    };
     for row in &rows {
         let mut fields = row.fields();
         let id = fields.job_id("job_id")?;
@@ -100,7 +101,7 @@ pub(crate) async fn succeed(
         }
         done.ended.insert(id);
         if let Some(batch) = batch.filter(|_| !counts) {
-            done.tallies.entry(batch).or_default().add(JobState::Succeeded, ran_for.get(&id).copied());
+            done.tallies.entry(batch).or_default().add(JobState::Succeeded, ran_for(id));
         }
     }
     Ok(done)
@@ -120,7 +121,7 @@ fn counted_of(id: JobId, total: i64, fields: &mut Fields<'_>) -> Result<CountedB
 }
 
 // What the general way does in four statements and four round trips: the row that still matches goes, its end is written,
-// its key is free, its attempt is recorded.
+// its key is free. The row of the job describes the attempt, which has no row of its own.
 //
 // Rows are found by their keys, one by one, and then by where they are: what the planner is offered leaves it no other way.
 // Of a queue that was nearly empty when it was last analyzed it believes that a key costs as much as all of them, and would
@@ -131,23 +132,22 @@ fn counted_of(id: JobId, total: i64, fields: &mut Fields<'_>) -> Result<CountedB
 const SUCCEED: Stmt = Stmt::only_postgres(
     "writing successes",
     "WITH how AS MATERIALIZED (SELECT ?::boolean AS counts), \
-     v AS MATERIALIZED (/*rows:@attempt.plain text int int json*/ \
-     AS v (/*columns:attempt.plain*/, terminal_status, total_attempts, crash_count, job_result)), \
+     v AS MATERIALIZED (/*rows:id int int json @job.timing*/ \
+     AS v (job_id, version, total_attempts, job_result, /*columns:job.timing*/)), \
      found AS MATERIALIZED (SELECT v.*, place.* FROM v CROSS JOIN LATERAL \
      (SELECT ctid AS place FROM scheduler_job_queue WHERE job_id = v.job_id OFFSET 0) place), \
      gone AS (DELETE FROM scheduler_job_queue q USING found v WHERE q.ctid = v.place AND q.version = v.version \
-     AND q.picked_by = v.node_id AND COALESCE(q.status, '') = /*state:running*/ AND q.flow & /*flags:dependants,batch*/ = 0 \
-     RETURNING v.*, q.last_error AS terminal_error, q.scheduled_time, q.business_key, q.flow), \
+     AND q.picked_by = v.ended_by AND COALESCE(q.status, '') = /*state:running*/ AND q.flow & /*flags:dependants,batch*/ = 0 \
+     RETURNING v.*, /*state:succeeded*/ AS terminal_status, q.last_error AS terminal_error, q.scheduled_time, \
+     q.business_key, q.flow), \
      ended AS (UPDATE scheduler_job j SET /*set:job.end gone.*/, version = gone.version + 1, \
-     total_attempts = gone.total_attempts, crash_count = gone.crash_count, execution_start_time = gone.started_at, \
-     execution_end_time = gone.ended_at, execution_duration_us = gone.duration_us, \
-     queue_wait_us = gone.queue_wait_us, job_result = gone.job_result, terminated_at = /*now*/ \
+     total_attempts = gone.total_attempts, crash_count = 0, /*set:job.timing gone.*/, job_result = gone.job_result, \
+     terminated_at = /*now*/ \
      FROM gone WHERE j.job_id = gone.job_id \
-     RETURNING j.job_id, CASE WHEN gone.flow & /*flags:batch_child*/ <> 0 THEN j.depends_on END AS batch_id, gone.duration_us), \
+     RETURNING j.job_id, CASE WHEN gone.flow & /*flags:batch_child*/ <> 0 THEN j.depends_on END AS batch_id, \
+     gone.execution_duration_us AS duration_us), \
      freed AS (DELETE FROM scheduler_business_key_reservation r USING gone \
      WHERE r.business_key = gone.business_key AND r.owner_job_id = gone.job_id), \
-     recorded AS (INSERT INTO scheduler_job_execution (/*columns:attempt.plain*/) \
-     SELECT /*columns:attempt.plain*/ FROM gone), \
      tally AS (SELECT batch_id, count(*) AS items, sum(duration_us)::bigint AS duration_us FROM ended, how \
      WHERE batch_id IS NOT NULL AND how.counts GROUP BY batch_id), \
      locked AS MATERIALIZED (SELECT b.batch_id, tally.items, tally.duration_us FROM scheduler_batch b JOIN tally \

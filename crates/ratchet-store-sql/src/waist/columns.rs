@@ -65,6 +65,8 @@ const GROUPS: &[(&str, &[Column])] = &[
             ("execution_end_time", "time"),
             ("execution_duration_us", "int"),
             ("queue_wait_us", "int"),
+            // The node, if the row describes the attempt that succeeded.
+            ("ended_by", "id"),
         ],
     ),
     // What filters and counts read of a job, beside its state.

@@ -1,7 +1,8 @@
-//! Whether a settlement was written before.
+//! What a settlement records of its attempt, and whether it was written before.
 
 use crate::claim::Fence;
-use crate::record::{AttemptRecord, AttemptStatus};
+use crate::id::NodeId;
+use crate::record::{AttemptRecord, AttemptStatus, JobRecord};
 use crate::settlement::{Change, Settlement};
 
 /// The record of an attempt, as far as it says by whom and how the attempt was ended.
@@ -21,6 +22,26 @@ impl From<&AttemptRecord> for Recorded {
 }
 
 impl Settlement {
+    /// Returns the node to store in the row of the ended job, if that row then says all that the record of the attempt would:
+    /// the attempt succeeded. Such an attempt has no record of its own.
+    ///
+    /// A job that has succeeded never changes again, so its row always describes its last attempt.
+    /// [`JobRecord::success`] composes the record.
+    pub fn success_in_row(&self) -> Option<NodeId> {
+        let (Change::Succeed { attempts, .. }, Some(attempt)) = (&self.change, &self.attempt) else { return None };
+        let is_described = Recorded::from(attempt).fence == self.fence
+            && attempt.status == AttemptStatus::Succeeded
+            && attempt.attempt == *attempts
+            && attempt.error.is_none()
+            && attempt.error_class.is_none();
+        is_described.then_some(attempt.node)
+    }
+
+    /// Returns the attempt if it needs a record of its own.
+    pub fn attempt_to_record(&self) -> Option<&AttemptRecord> {
+        self.attempt.as_ref().filter(|_| self.success_in_row().is_none())
+    }
+
     /// Whether a record says that an earlier try of this settlement was committed.
     ///
     /// An attempt that another ended (a cancel, a rescue) has a record too, with another status.
@@ -35,6 +56,23 @@ impl Settlement {
     /// moment after it was written.
     pub fn is_told_by_absence(&self) -> bool {
         self.maybe_applied && matches!(self.change, Change::Succeed { .. })
+    }
+}
+
+impl JobRecord {
+    /// Returns the attempt that this row describes: the one that succeeded, if its settlement left it to the row.
+    pub fn success(&self) -> Option<AttemptRecord> {
+        Some(AttemptRecord {
+            job_id: self.id,
+            // The settlement has added one to that of the claim.
+            version: self.version.checked_sub(1)?,
+            attempt: self.attempts,
+            node: self.ended_by?,
+            status: AttemptStatus::Succeeded,
+            timing: self.timing?,
+            error_class: None,
+            error: None,
+        })
     }
 }
 
