@@ -131,6 +131,10 @@ impl<B: Backend> Store for SqlStore<B> {
         B::NAME
     }
 
+    fn settles_beside_claims(&self) -> bool {
+        self.dialect().settles_beside_claims()
+    }
+
     fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {
         self.backend.watch(changed)
     }

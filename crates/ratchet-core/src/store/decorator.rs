@@ -130,6 +130,11 @@ macro_rules! decorated {
                 self.inner().name()
             }
 
+            /// Passes on [`Store::settles_beside_claims`].
+            fn settles_beside_claims(&self) -> bool {
+                self.inner().settles_beside_claims()
+            }
+
             /// Passes on [`Store::watch`].
             fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {
                 self.inner().watch(changed)
@@ -276,6 +281,10 @@ decorated! {
 impl<D: StoreDecorator> Store for D {
     fn name(&self) -> &'static str {
         StoreDecorator::name(self)
+    }
+
+    fn settles_beside_claims(&self) -> bool {
+        StoreDecorator::settles_beside_claims(self)
     }
 
     fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Option<WatchGuard> {

@@ -74,6 +74,12 @@ pub trait Store:
     /// The name of the database, for people: `sqlite`, `postgres`, `memory`.
     fn name(&self) -> &'static str;
 
+    /// Returns whether one call may settle while another of the same node claims, and both are done sooner than one call
+    /// that does both. Under load a node then makes two calls at a time.
+    fn settles_beside_claims(&self) -> bool {
+        false
+    }
+
     /// How the node learns that other processes have submitted work; `None` if it can only poll.
     ///
     /// The store calls `changed` from a task of its own, at most once in a few milliseconds, and stops when the

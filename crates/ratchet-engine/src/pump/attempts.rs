@@ -109,7 +109,7 @@ impl Pump {
         };
         // An abandoned handler that still runs needs its permit.
         settlement.ends_permit = permit.is_some() && held.is_none();
-        if self.unsettled.is_empty() && self.turn_failures.is_none() {
+        if self.unsettled.is_empty() && self.settle_failures.is_none() {
             self.timers.settle = Instant::now() + self.config.gather;
         }
         self.unsettled.push(settlement, EndedAttempt::new(job, pool, defer, own_commit, held));

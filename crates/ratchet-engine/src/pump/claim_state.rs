@@ -7,6 +7,8 @@ use ratchet_core::NodeId;
 pub(super) struct ClaimState {
     /// Whether the last claim found work: then the next turn claims as well.
     pub(super) flowing: bool,
+    /// Whether the last claim got all that it asked for: then settling and claiming may overlap.
+    pub(super) full: bool,
     /// Whether the last claim asked for jobs that try a service.
     pub(super) tried: bool,
     /// Whether the store may have jobs of this node that do not run here, because the reply to a claim was lost.

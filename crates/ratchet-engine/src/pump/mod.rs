@@ -7,6 +7,7 @@
 mod turn;
 mod attempts;
 mod unsettled;
+mod flights;
 mod claim_state;
 pub(crate) mod slots;
 mod claim_filter;
@@ -35,6 +36,7 @@ use crate::observe::stats::{Counters, Loop};
 use crate::pump::attempts::{Message, RunningAttempt, permit_of};
 use crate::pump::claim_state::ClaimState;
 use crate::pump::failures::Failures;
+use crate::pump::flights::Flights;
 use crate::pump::polling::{Poll, PollingStrategy};
 use crate::pump::slots::SlotPools;
 use crate::pump::timers::Timers;
@@ -63,6 +65,10 @@ pub(crate) struct Pump {
 
     running: HashMap<Fence, RunningAttempt>,
     unsettled: Unsettled,
+    /// Calls of the store that are under way.
+    flights: Flights,
+    /// Whether the store lets settling and claiming overlap.
+    may_overlap: bool,
     /// Attempts that have ended without a settlement that ends their permits.
     released: Vec<Fence>,
     /// Attempts that have ended for everybody but their handlers, which were given up and run on with their permits.
@@ -77,7 +83,8 @@ pub(crate) struct Pump {
     begun: Instant,
     timers: Timers,
     claim: ClaimState,
-    turn_failures: Failures,
+    settle_failures: Failures,
+    claim_failures: Failures,
     reconcile_failures: Failures,
 }
 
@@ -101,6 +108,20 @@ const POLL_MAX: Duration = Duration::from_hours(1);
 /// The wait after a poll whose strategy panicked.
 const POLL_AFTER_PANIC: Duration = Duration::from_secs(2);
 
+/// With fewer slots than two groups of this size, calls do not overlap: their statements would cost more than is gained.
+const GROUP_MIN: usize = 10;
+
+/// The part of a turn that one call of the store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Settles and claims in one transaction.
+    Both,
+    /// Settles.
+    Settle,
+    /// Claims.
+    Claim,
+}
+
 pub(crate) struct PumpParts {
     pub(crate) node: NodeContext,
     pub(crate) runner: Runner,
@@ -119,6 +140,7 @@ impl Pump {
         // Every running job sends one message, and a second if it holds something longer.
         let (sender, messages) = mpsc::channel(slots.total() * 2 + 16);
         counters.last_success.begin(Loop::Turn, client.now());
+        let may_overlap = store.settles_beside_claims();
         let now = Instant::now();
         let reconcile = now + config.timing.reconcile;
         Self {
@@ -137,6 +159,8 @@ impl Pump {
             drain,
             running: HashMap::new(),
             unsettled: Unsettled::default(),
+            flights: Flights::default(),
+            may_overlap,
             released: Vec::new(),
             held: HashSet::new(),
             reconciled: false,
@@ -146,7 +170,8 @@ impl Pump {
             begun: now,
             timers: Timers::new(now, reconcile),
             claim: ClaimState::default(),
-            turn_failures: Failures::default(),
+            settle_failures: Failures::default(),
+            claim_failures: Failures::default(),
             reconcile_failures: Failures::default(),
         }
     }
@@ -168,17 +193,19 @@ impl Pump {
                 return left;
             }
             let now = Instant::now();
-            let may_turn = self.may_settle(now) || self.may_claim(now);
-            // They take turns: however soon the next reconcile is wanted, it does not keep results from being written.
-            if self.timers.reconcile <= now && !(self.reconciled && may_turn) {
+            let next = self.next_part(now);
+            // They take turns: however soon the next reconcile is wanted, it does not keep results from being written. It never
+            // sees what a claim has taken and this node does not know yet.
+            let compares = self.timers.reconcile <= now && !self.flights.claims();
+            if compares && !(self.reconciled && next.is_some()) {
                 self.reconciled = true;
                 self.reconcile().await;
             } else if !self.released.is_empty() && self.timers.release <= now {
                 self.release_permits().await;
-            } else if may_turn {
+            } else if let Some(part) = next {
                 self.reconciled = false;
-                self.turn().await;
-            } else if self.timers.ask_due.is_some_and(|at| at <= now) {
+                self.begin(part, now);
+            } else if self.timers.ask_due.is_some_and(|at| at <= now) && !self.flights.claims() {
                 self.ask_next_due().await;
             } else {
                 self.wait(now).await;
@@ -192,6 +219,7 @@ impl Pump {
             message = self.messages.recv() => {
                 self.receive(message.expect("the pump holds a sender itself"));
             }
+            (flight, answer) = self.flights.landed() => self.land(flight, answer).await,
             () = self.wake.notified() => {}
             () = tokio::time::sleep_until(until.into()) => {}
             // A sender that is gone has nothing more to say; the other branches go on.
@@ -203,13 +231,15 @@ impl Pump {
     fn next_deadline(&self, now: Instant) -> Instant {
         let mut until = now + Duration::from_mins(1);
         let mut by = |deadline: Instant| until = until.min(deadline);
-        if !self.unsettled.is_empty() {
+        if !self.unsettled.is_empty() && !self.flights.settles() {
             by(self.timers.settle);
         }
         if !self.released.is_empty() {
             by(self.timers.release);
         }
-        if self.claims_allowed() && (self.slots.free() > 0 || self.looks_inside(now)) {
+        // What has to wait for an answer of the store is looked at again when it lands.
+        let claims = self.flights.claims();
+        if !claims && self.claims_allowed() && (self.slots.free() > 0 || self.looks_inside(now)) {
             by(self.timers.poll.max(self.timers.claim_again));
             if let Some(due) = self.timers.due {
                 by(due.max(self.timers.claim_again));
@@ -221,7 +251,9 @@ impl Pump {
                 by(readmit.max(self.timers.claim_again));
             }
         }
-        by(self.timers.reconcile);
+        if !claims {
+            by(self.timers.reconcile);
+        }
         if let Some(deadline) = *self.drain.borrow() {
             by(deadline.max(now + Duration::from_millis(50)));
         }
@@ -230,8 +262,42 @@ impl Pump {
 
     /// Whether settlements should be written now: there are some, and nobody is about to join them.
     fn may_settle(&self, now: Instant) -> bool {
-        let gathered = self.running.is_empty() || self.unsettled.len() >= self.config.claim_max;
-        !self.unsettled.is_empty() && (now >= self.timers.settle || (gathered && self.turn_failures.is_none()))
+        let gathered = self.running.is_empty() || self.unsettled.len() >= self.group();
+        !self.unsettled.is_empty() && (now >= self.timers.settle || (gathered && self.settle_failures.is_none()))
+    }
+
+    /// Whether settling and claiming are calls of their own now, so that the one is under way beside the other. Worth it only
+    /// while there is more work than room: elsewhere one call for both is sooner done.
+    fn overlaps(&self) -> bool {
+        self.may_overlap
+            && self.claim.full
+            && self.slots.total() >= 2 * GROUP_MIN
+            && self.settle_failures.is_none()
+            && self.claim_failures.is_none()
+    }
+
+    /// The number of jobs that one call settles or claims: where calls overlap, half of the slots, so that there is always
+    /// something for the other.
+    fn group(&self) -> usize {
+        let half = if self.overlaps() { self.slots.total().div_ceil(2) } else { usize::MAX };
+        self.config.claim_max.min(half)
+    }
+
+    /// What can be asked of the store now, beside what is under way.
+    fn next_part(&self, now: Instant) -> Option<Part> {
+        let settle = self.may_settle(now) && !self.flights.settles();
+        // A comparison that is due comes before the next claim, which would put it off again.
+        let held = self.timers.reconcile <= now && !self.reconciled;
+        let claim = !self.flights.claims() && self.may_claim(now);
+        if self.flights.is_empty() && !self.overlaps() {
+            return (settle || claim).then_some(Part::Both);
+        }
+        // A result matters more than a claim.
+        if settle {
+            Some(Part::Settle)
+        } else {
+            (claim && !held && self.may_overlap).then_some(Part::Claim)
+        }
     }
 
     /// Whether the node may claim at all.
@@ -294,9 +360,9 @@ impl Pump {
                 running.cancel.cancel(CancelReason::HandBack);
             }
         }
-        let results = self.running.len() + self.unsettled.len();
+        let results = self.running.len() + self.unsettled.len() + self.flights.unsettled().count();
         let (permits, held) = (self.released.len(), self.holds_permits());
-        if results + permits == 0 && !held {
+        if results + permits == 0 && !held && self.flights.is_empty() {
             return Some(ShutdownLeftovers::Nothing);
         }
         if now < deadline + self.config.timing.cancel_grace * 2 + GIVE_UP_AFTER {
@@ -314,7 +380,8 @@ impl Pump {
     /// Whether a handler may still run with a permit of this incarnation.
     fn holds_permits(&self) -> bool {
         let node = self.standing.borrow().node;
-        let unwritten = self.unsettled.iter().filter(|(_, attempt)| attempt.held.is_some());
+        let unsettled = self.unsettled.iter().chain(self.flights.unsettled());
+        let unwritten = unsettled.filter(|(_, attempt)| attempt.held.is_some());
         let unwritten = unwritten.filter_map(|(settlement, attempt)| permit_of(&attempt.job, settlement.fence));
         let running = self.running.iter().filter_map(|(fence, running)| permit_of(&running.job, *fence));
         self.held.iter().copied().chain(unwritten).chain(running).any(|fence| fence.node == node)
@@ -332,6 +399,7 @@ impl Pump {
         self.timers.due = None;
         // A full claim with room left asks again at once.
         let full = claimed > 0 && claimed >= asked;
+        self.claim.full = full;
         self.timers.poll = if full { now } else { now + delay };
         if !full {
             self.timers.ask_due_soon();

@@ -68,7 +68,9 @@ impl Pump {
                 running.cancel.cancel(CancelReason::Revoked);
             }
         }
-        let known = |fence: &Fence| self.running.contains_key(fence) || self.unsettled.contains(fence);
+        let known = |fence: &Fence| {
+            self.running.contains_key(fence) || self.unsettled.contains(fence) || self.flights.contains(fence)
+        };
         let lost: Vec<Fence> = stored.into_iter().filter(|fence| !known(fence)).collect();
         // Read only if a claim may have been lost, or nothing else is to be done.
         let may_be_lost = self.claim.uncertain || self.running.is_empty();
@@ -85,6 +87,7 @@ impl Pump {
                 || self.held.contains(fence)
                 || self.released.contains(fence)
                 || self.unsettled.contains(fence)
+                || self.flights.contains(fence)
         };
         let lost: Vec<Fence> = permits.into_iter().filter(|fence| !is_known(fence)).collect();
         self.released.extend(lost);

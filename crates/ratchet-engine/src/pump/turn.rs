@@ -1,21 +1,24 @@
 //! Turns of the pump: settle, claim, and what to do when the database will not.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ratchet_core::claim::ClaimRequest;
 use ratchet_core::store::Turn;
-use ratchet_core::{ErrorKind, Followed, FollowedBy, JobFlags, Priority, Settled, StoreError};
+use ratchet_core::{ErrorKind, Followed, FollowedBy, JobFlags, Priority, Settled, Settlement, StoreError};
 
+use tokio_util::sync::ReusableBoxFuture;
 use tracing::Instrument;
 
 use crate::observe::job_metrics::Recorder as _;
 use crate::observe::metrics::names;
 use crate::observe::settled_events::settled_events;
 use crate::observe::stats::Loop;
-use crate::pump::Pump;
+use crate::pump::{Part, Pump};
 use crate::pump::attempts::permit_of;
 use crate::pump::claim_filter::ClaimFilter;
 use crate::pump::failures::{PAUSE_MAX, PAUSE_MIN};
+use crate::pump::flights::Flight;
 use crate::pump::unsettled::EndedAttempt;
 
 /// Settlements in one transaction.
@@ -28,12 +31,16 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const REFUSALS_MAX: u32 = 12;
 
 impl Pump {
-    /// One transaction: settles what has ended, then claims for the room there is.
-    pub(super) async fn turn(&mut self) {
-        let now = Instant::now();
-        let count = self.unsettled.len().min(SETTLE_TOGETHER);
+    /// Begins one transaction: settles what has ended, claims for the room there is, or does both, in this order.
+    pub(super) fn begin(&mut self, part: Part, now: Instant) {
+        let count = match part {
+            Part::Both => self.unsettled.len().min(SETTLE_TOGETHER),
+            Part::Settle => self.unsettled.len().min(SETTLE_TOGETHER).min(self.group()),
+            Part::Claim => 0,
+        };
         let internal = self.looks_inside(now);
-        let request = self.is_time_to_claim(now).then(|| self.next_claim(now, count, internal)).flatten();
+        let claims = part != Part::Settle && self.is_time_to_claim(now);
+        let request = claims.then(|| self.next_claim(now, count, internal)).flatten();
         if request.is_none() && count == 0 {
             return;
         }
@@ -41,18 +48,40 @@ impl Pump {
             self.timers.internal = now + LOOK_INSIDE_EVERY;
         }
         self.counters.turns.add(1);
+        let request = request.map(Arc::new);
         let room = request.as_ref().map_or(0, |request| request.limit);
         let span = tracing::debug_span!("job.turn", settle = count, claim = room);
-        let turn = self.try_turn(count, request.as_ref()).instrument(span).await;
-        let outcome = if turn.is_ok() { "ok" } else { "error" };
-        self.counters.meter.time(names::TURN, &[("outcome", outcome)], now.elapsed());
-        match turn {
+        let unsettled = self.unsettled.take(count);
+        let (store, settlements, asked) = (self.store.clone(), unsettled.shared(), request.clone());
+        let answer = async move { store.settle_and_claim(&settlements, asked.as_deref()).await };
+        self.flights.push(Flight::new(unsettled, request, now, ReusableBoxFuture::new(answer.instrument(span))));
+        if !self.unsettled.is_empty() {
+            // The others have gathered too.
+            self.timers.settle = now;
+        }
+    }
+
+    /// Acts on the answer of the store.
+    pub(super) async fn land(&mut self, flight: Flight, answer: Result<Turn, StoreError>) {
+        let Flight { mut unsettled, request, began, .. } = flight;
+        let outcome = if answer.is_ok() { "ok" } else { "error" };
+        self.counters.meter.time(names::TURN, &[("outcome", outcome)], began.elapsed());
+        let count = unsettled.len();
+        match answer {
             Ok(turn) => {
-                self.turn_failures.clear();
+                if count > 0 {
+                    self.settle_failures.clear();
+                }
+                if request.is_some() {
+                    self.claim_failures.clear();
+                }
                 self.counters.last_success.mark(Loop::Turn, self.client.now());
-                self.finish(turn, count, request.as_ref());
+                self.finish(turn, unsettled.drain(count), request.as_deref());
             }
-            Err(error) => self.turn_failed(error, count, request.as_ref()).await,
+            Err(error) => {
+                self.unsettled.put_back(unsettled);
+                self.turn_failed(error, count, request.as_deref()).await;
+            }
         }
     }
 
@@ -80,21 +109,23 @@ impl Pump {
         let frees = |ended: &&EndedAttempt| ended.held.is_none() && ended.own_commit.is_none();
         let freed = settled.iter().filter(frees).map(|ended| ended.pool);
         let on_probation = self.running.values().any(|running| running.job.crash_count > 0)
-            || later.iter().any(|ended| ended.job.crash_count > 0);
+            || later.iter().any(|ended| ended.job.crash_count > 0)
+            || self.flights.unsettled().any(|(_, ended)| ended.job.crash_count > 0);
         let mut filter = ClaimFilter::new(&self.runner.registry, &self.runner.resilience, tries);
         let node = self.standing.borrow().node;
-        let request = self.slots.request(freed, node, &self.config, !on_probation, internal, &mut filter);
+        let mut request = self.slots.request(freed, node, &self.config, !on_probation, internal, &mut filter);
+        request.limit = request.limit.min(self.group());
         (request, filter.again())
     }
 
-    async fn try_turn(&self, count: usize, request: Option<&ClaimRequest>) -> Result<Turn, StoreError> {
-        self.store.settle_and_claim(self.unsettled.as_slice(count), request).await
+    async fn try_settle(&self, count: usize) -> Result<Turn, StoreError> {
+        self.store.settle_and_claim(self.unsettled.as_slice(count), None).await
     }
 
     /// Acts on a committed turn.
-    fn finish(&mut self, turn: Turn, count: usize, request: Option<&ClaimRequest>) {
+    fn finish(&mut self, turn: Turn, settled: Vec<(Settlement, EndedAttempt)>, request: Option<&ClaimRequest>) {
         let permits_taken = turn.claimed.iter().filter(|claim| claim.job.spec.resource.is_some()).count();
-        let (mut poll_again, permits_ended) = self.finish_settlements(count, &turn.settled);
+        let (mut poll_again, permits_ended) = self.finish_settlements(settled, &turn.settled);
         poll_again |= self.finish_followed(&turn.followed);
         if permits_ended > permits_taken {
             // The jobs that wait for them may be another node's, or wait for the next poll of this one.
@@ -116,13 +147,17 @@ impl Pump {
         self.metrics.record(&self.counters.meter);
     }
 
-    /// Publishes the first `count` settlements and frees their slots. Returns whether to poll for jobs that they created or
+    /// Publishes settlements and frees their slots. Returns whether to poll for jobs that they created or
     /// released, and the number of permits that they ended.
-    fn finish_settlements(&mut self, count: usize, outcomes: &[Settled]) -> (bool, usize) {
+    fn finish_settlements(
+        &mut self,
+        settled: Vec<(Settlement, EndedAttempt)>,
+        outcomes: &[Settled],
+    ) -> (bool, usize) {
         let (mut poll_again, mut permits_ended) = (false, 0);
         // Once for all of them: each call is a metric for a collector.
         self.counters.settled.add(outcomes.iter().filter(|settled| **settled != Settled::Conflict).count());
-        for ((settlement, mut ended), settled) in self.unsettled.drain(count).into_iter().zip(outcomes) {
+        for ((settlement, mut ended), settled) in settled.into_iter().zip(outcomes) {
             if *settled == Settled::Conflict
                 && let Some(own_commit) = ended.own_commit.take()
             {
@@ -190,9 +225,9 @@ impl Pump {
         }
         if error.is_retryable() {
             self.unsettled.may_be_applied(count);
-            self.pause(&error);
+            self.pause(&error, count > 0, request.is_some());
         } else if count == 0 {
-            self.pause(&error);
+            self.pause(&error, false, true);
         } else if request.is_some() {
             // Which half is at fault is not known yet: settle alone first.
             self.timers.claim_again = Instant::now() + PAUSE_MIN;
@@ -202,10 +237,16 @@ impl Pump {
         }
     }
 
-    /// Waits before the next try, longer each time.
-    fn pause(&mut self, error: &StoreError) {
-        let pause = self.turn_failures.count();
-        if self.turn_failures.to_log().is_some() {
+    /// Lets what has failed, settling or claiming, wait before the next try, longer each time.
+    fn pause(&mut self, error: &StoreError, settling: bool, claiming: bool) {
+        let (mut pause, mut log) = (Duration::ZERO, false);
+        for (failed, failures) in [(settling, &mut self.settle_failures), (claiming, &mut self.claim_failures)] {
+            if failed {
+                pause = pause.max(failures.count());
+                log |= failures.to_log().is_some();
+            }
+        }
+        if log {
             let waiting = self.unsettled.len();
             tracing::warn!(
                 error = error as &dyn std::error::Error,
@@ -215,7 +256,12 @@ impl Pump {
             );
         }
         let at = Instant::now() + pause;
-        (self.timers.settle, self.timers.claim_again) = (at, at);
+        if settling {
+            self.timers.settle = at;
+        }
+        if claiming {
+            self.timers.claim_again = at;
+        }
     }
 
     /// The database refuses the group for good: halves it until the settlement at fault stands alone, and writes that
@@ -228,16 +274,19 @@ impl Pump {
         );
         let mut groups = vec![count];
         while let Some(group) = groups.pop() {
-            match self.try_turn(group, None).await {
-                Ok(turn) => self.finish(turn, group, None),
+            match self.try_settle(group).await {
+                Ok(turn) => {
+                    let settled = self.unsettled.drain(group);
+                    self.finish(turn, settled, None);
+                }
                 Err(error) if error.is_retryable() => {
                     self.unsettled.may_be_applied(group);
-                    return self.pause(&error);
+                    return self.pause(&error, true, true);
                 }
                 Err(_) if group > 1 => groups.extend([group - group / 2, group / 2]),
                 Err(_) => {
                     if let Err(error) = self.settle_minimal().await {
-                        return self.pause(&error);
+                        return self.pause(&error, true, true);
                     }
                 }
             }
@@ -251,10 +300,11 @@ impl Pump {
     async fn settle_minimal(&mut self) -> Result<(), StoreError> {
         let minimal = self.unsettled.as_slice(1)[0].minimal();
         let full = self.unsettled.replace_first(minimal);
-        let error = match self.try_turn(1, None).await {
+        let error = match self.try_settle(1).await {
             Ok(turn) => {
                 self.counters.minimal.add(1);
-                self.finish(turn, 1, None);
+                let settled = self.unsettled.drain(1);
+                self.finish(turn, settled, None);
                 return Ok(());
             }
             Err(error) => error,

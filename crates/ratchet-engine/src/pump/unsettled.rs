@@ -36,11 +36,22 @@ impl EndedAttempt {
 /// without a copy. Only this file sees the two apart.
 #[derive(Default)]
 pub(super) struct Unsettled {
-    settlements: Vec<Settlement>,
+    /// Shared with the store while it writes them, and with nothing else.
+    settlements: Arc<Vec<Settlement>>,
     attempts: Vec<EndedAttempt>,
 }
 
 impl Unsettled {
+    /// The settlements, to change them. The store has returned before that, so nothing is copied.
+    fn settlements_mut(&mut self) -> &mut Vec<Settlement> {
+        Arc::make_mut(&mut self.settlements)
+    }
+
+    /// Returns the settlements, for a call of the store.
+    pub(super) fn shared(&self) -> Arc<Vec<Settlement>> {
+        self.settlements.clone()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.settlements.len()
     }
@@ -51,7 +62,7 @@ impl Unsettled {
 
     /// Adds a settlement behind the others.
     pub(super) fn push(&mut self, settlement: Settlement, attempt: EndedAttempt) {
-        self.settlements.push(settlement);
+        self.settlements_mut().push(settlement);
         self.attempts.push(attempt);
     }
 
@@ -76,12 +87,25 @@ impl Unsettled {
 
     /// Takes the first `count` settlements out, each with its attempt.
     pub(super) fn drain(&mut self, count: usize) -> Vec<(Settlement, EndedAttempt)> {
-        self.settlements.drain(..count).zip(self.attempts.drain(..count)).collect()
+        Arc::make_mut(&mut self.settlements).drain(..count).zip(self.attempts.drain(..count)).collect()
+    }
+
+    /// Takes the first `count` out, with their order.
+    pub(super) fn take(&mut self, count: usize) -> Self {
+        let settlements = self.settlements_mut().drain(..count).collect();
+        Self { settlements: Arc::new(settlements), attempts: self.attempts.drain(..count).collect() }
+    }
+
+    /// Puts what was taken out back in front of the others.
+    pub(super) fn put_back(&mut self, mut taken: Self) {
+        taken.settlements_mut().append(self.settlements_mut());
+        taken.attempts.append(&mut self.attempts);
+        *self = taken;
     }
 
     /// Marks the first `count` settlements as perhaps written already: the store's answer was lost.
     pub(super) fn may_be_applied(&mut self, count: usize) {
-        for settlement in &mut self.settlements[..count] {
+        for settlement in &mut self.settlements_mut()[..count] {
             settlement.maybe_applied = true;
         }
     }
@@ -92,7 +116,7 @@ impl Unsettled {
     /// If there is none.
     pub(super) fn replace_first(&mut self, settlement: Settlement) -> Settlement {
         debug_assert_eq!(self.settlements[0].fence, settlement.fence, "of the same attempt");
-        std::mem::replace(&mut self.settlements[0], settlement)
+        std::mem::replace(&mut self.settlements_mut()[0], settlement)
     }
 
     /// Counts that not even the smallest form of the first settlement could be written; returns how often that was.
@@ -107,7 +131,7 @@ impl Unsettled {
     /// Moves the first settlement behind the others.
     pub(super) fn rotate(&mut self) {
         let first = usize::from(!self.is_empty());
-        self.settlements.rotate_left(first);
+        self.settlements_mut().rotate_left(first);
         self.attempts.rotate_left(first);
     }
 }

@@ -79,6 +79,16 @@ impl Dialect {
         }
     }
 
+    /// Whether a transaction that settles and one that claims are sooner done beside each other than one that does both.
+    pub(crate) const fn settles_beside_claims(self) -> bool {
+        match self {
+            // One writer at a time: two transactions are two waits for the disk.
+            Self::Sqlite => false,
+            Self::Postgres => true,
+            Self::Mysql | Self::Mariadb => false,
+        }
+    }
+
     /// Whether a list is one value, an array: then a statement has one text for lists of any length.
     pub(crate) const fn has_arrays(self) -> bool {
         match self {
