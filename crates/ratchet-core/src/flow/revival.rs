@@ -173,9 +173,9 @@ mod tests {
             let spec = JobSpec::new(Kind::new("a").unwrap(), JsonText::from_store("0"));
             let epoch = Timestamp::UNIX_EPOCH;
             let job = JobRecord {
-                canceled_because,
-                flow,
                 attempts,
+                flow,
+                canceled_because,
                 ..JobRecord::stored(id(2), spec, JobType::Single, state, epoch, epoch)
             };
             assert_eq!(may_revive(&job), expected, "{state} {flow:?} after {attempts}");

@@ -4,6 +4,7 @@ use ratchet_core::NodeId;
 
 /// What a node remembers from one claim to the next.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct ClaimState {
     /// Whether the last claim found work: then the next turn claims as well.
     pub(super) flowing: bool,

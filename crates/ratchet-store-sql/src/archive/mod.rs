@@ -205,7 +205,7 @@ async fn copy(conn: &mut dyn Conn, go: &[&EndedRow], now: Timestamp) -> Result<(
     for EndedRow { job, has_success, .. } in go {
         let most = ARCHIVED_ATTEMPTS_MAX - usize::from(*has_success);
         let last = attempts.get(&job.id).map(|all| &all[all.len().saturating_sub(most)..]);
-        let attempts = last.map_or(Ok(Value::Json(None)), |all| attempts::write(all))?;
+        let attempts = last.map_or(Ok(Value::Json(None)), attempts::write)?;
         let signal = signals.get(&job.id).map_or(Ok(Value::Json(None)), json_of)?;
         rows.push((job.id, attempts, signal));
     }
