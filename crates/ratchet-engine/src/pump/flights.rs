@@ -25,7 +25,12 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(unsettled: Unsettled, request: Option<Arc<ClaimRequest>>, began: Instant, answer: Answer) -> Self {
+    pub(super) fn new(
+        unsettled: Unsettled,
+        request: Option<Arc<ClaimRequest>>,
+        began: Instant,
+        answer: Answer,
+    ) -> Self {
         Self { unsettled, request, began, answer }
     }
 }

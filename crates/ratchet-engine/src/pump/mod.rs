@@ -293,11 +293,7 @@ impl Pump {
             return (settle || claim).then_some(Part::Both);
         }
         // A result matters more than a claim.
-        if settle {
-            Some(Part::Settle)
-        } else {
-            (claim && !held && self.may_overlap).then_some(Part::Claim)
-        }
+        if settle { Some(Part::Settle) } else { (claim && !held && self.may_overlap).then_some(Part::Claim) }
     }
 
     /// Whether the node may claim at all.

@@ -14,12 +14,12 @@ use crate::observe::job_metrics::Recorder as _;
 use crate::observe::metrics::names;
 use crate::observe::settled_events::settled_events;
 use crate::observe::stats::Loop;
-use crate::pump::{Part, Pump};
 use crate::pump::attempts::permit_of;
 use crate::pump::claim_filter::ClaimFilter;
 use crate::pump::failures::{PAUSE_MAX, PAUSE_MIN};
 use crate::pump::flights::Flight;
 use crate::pump::unsettled::EndedAttempt;
+use crate::pump::{Part, Pump};
 
 /// Settlements in one transaction.
 const SETTLE_TOGETHER: usize = 500;
@@ -149,11 +149,7 @@ impl Pump {
 
     /// Publishes settlements and frees their slots. Returns whether to poll for jobs that they created or
     /// released, and the number of permits that they ended.
-    fn finish_settlements(
-        &mut self,
-        settled: Vec<(Settlement, EndedAttempt)>,
-        outcomes: &[Settled],
-    ) -> (bool, usize) {
+    fn finish_settlements(&mut self, settled: Vec<(Settlement, EndedAttempt)>, outcomes: &[Settled]) -> (bool, usize) {
         let (mut poll_again, mut permits_ended) = (false, 0);
         // Once for all of them: each call is a metric for a collector.
         self.counters.settled.add(outcomes.iter().filter(|settled| **settled != Settled::Conflict).count());
