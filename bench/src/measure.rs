@@ -6,7 +6,7 @@ use anyhow::Result;
 use ratchet_bench::metrics::{Sample, per_job, percentile, rate};
 
 use crate::claims;
-use crate::product::From;
+use crate::product::{From, Tuned};
 use crate::site::Site;
 use crate::sizes::Sizes;
 use crate::target::{self, Target};
@@ -23,12 +23,15 @@ pub(crate) struct Measure {
 /// Callers that submit one by one, and the rows of one raw transaction beside them.
 const CALLERS: usize = 64;
 const BULK: usize = 1_000;
+/// A node that was tuned for many small jobs.
+const TUNED: Tuned = Tuned { slots: 2_000, claim_max: 1_000 };
 /// Turns that the product and the bare statements take within a round of submits.
 const SLICES: usize = 10;
 /// Between two submits to an idle node.
 const PAUSE: Duration = Duration::from_millis(15);
 
-const ROUND: &[&str] = &["submit_1", "submit_64", "submit_bulk", "drain", "end_to_end", "idle", "remote"];
+const ROUND: &[&str] =
+    &["submit_1", "submit_64", "submit_bulk", "drain", "drain_tuned", "end_to_end", "idle", "remote"];
 
 pub(crate) async fn run(site: &dyn Site, sizes: &Sizes, only: &[String]) -> Result<Vec<Measure>> {
     site.warm(sizes.warm_mb).await?;
@@ -70,7 +73,8 @@ async fn one(site: &dyn Site, sizes: &Sizes, name: &str, first: First) -> Result
             let (value, raw) = first.pair(product::submit_bulk(site, sizes.bulk, BULK), raw).await?;
             vec![Sample::new("submit_bulk", value, raw)]
         }
-        "drain" => vec![drain(site, sizes.drain, batch, first).await?],
+        "drain" => vec![drain(site, "drain", sizes.drain, batch, None, first).await?],
+        "drain_tuned" => vec![drain(site, "drain_tuned", sizes.drain, TUNED.claim_max, Some(TUNED), first).await?],
         "end_to_end" => {
             let raw = ceiling::end_to_end(site, sizes.end_to_end, BULK, batch);
             let (value, raw) = first.pair(product::end_to_end(site, sizes.end_to_end, BULK), raw).await?;
@@ -126,9 +130,21 @@ async fn submit(site: &dyn Site, name: &'static str, jobs: usize, callers: [usiz
     Ok(Sample::new(name, value, raw).with("raw_hot_cold", both).with("ratio_to_hot_cold", value / both))
 }
 
-async fn drain(site: &dyn Site, jobs: usize, batch: usize, first: First) -> Result<Sample> {
-    let (product, raw) = first.pair(product::drain(site, jobs, BULK), ceiling::drain(site, jobs, BULK, batch)).await?;
-    let mut sample = Sample::new("drain", product.rate, raw.rate)
+async fn drain(
+    site: &dyn Site,
+    name: &'static str,
+    jobs: usize,
+    batch: usize,
+    tuned: Option<Tuned>,
+    first: First,
+) -> Result<Sample> {
+    let ours = product::drain(site, jobs, BULK, tuned);
+    let (product, raw) = first.pair(ours, ceiling::drain(site, jobs, BULK, batch)).await?;
+    let [node, server] = product.cpu_us_per_job;
+    let mut sample = Sample::new(name, product.rate, raw.rate)
+        .with("cpu_us_per_job", node + server)
+        .with("node_cpu_us_per_job", node)
+        .with("server_cpu_us_per_job", server)
         .with("jobs_per_turn", product.jobs_per_turn)
         .with("statements_per_job", product.statements_per_job)
         .with("commits_per_job", product.commits_per_job)
@@ -161,6 +177,13 @@ fn measure(site: &str, sizes: &Sizes, sample: Sample) -> Measure {
         "submit_64" => ("jobs/s", format!("{CALLERS} callers one by one; raw: one row in one table, many connections")),
         "submit_bulk" => ("jobs/s", format!("{BULK} jobs a call; raw: hot and cold rows")),
         "drain" => ("jobs/s", format!("{} no-op jobs; raw: {batch} a commit, as many as slots", sizes.drain)),
+        "drain_tuned" => {
+            let Tuned { slots, claim_max } = TUNED;
+            (
+                "jobs/s",
+                format!("{} no-op jobs, {slots} slots, claims of {claim_max}; raw: as many a commit", sizes.drain),
+            )
+        }
         "end_to_end" => {
             ("jobs/s", format!("{} jobs, bulk submit and drain at once; raw: {batch} a commit", sizes.end_to_end))
         }

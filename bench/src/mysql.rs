@@ -43,6 +43,10 @@ impl Site for MysqlSite {
         "mysql"
     }
 
+    fn server_cpu(&self) -> Result<u64> {
+        self.server.cpu_micros()
+    }
+
     fn writers(&self) -> usize {
         16
     }
@@ -118,10 +122,8 @@ impl Rows for MysqlRows {
         end: "UPDATE scheduler_job FORCE INDEX (PRIMARY) SET terminal_status = 'SUCCEEDED', version = 2, \
               total_attempts = 1, scheduled_time = UTC_TIMESTAMP(6), terminated_at = UTC_TIMESTAMP(6), \
               execution_start_time = UTC_TIMESTAMP(6), execution_end_time = UTC_TIMESTAMP(6), \
-              execution_duration_us = 1, queue_wait_us = 1, job_result = 'null' WHERE job_id IN (",
+              execution_duration_us = 1, queue_wait_us = 1, ended_by = x'00000000000000000000000000000001', job_result = 'null' WHERE job_id IN (",
         leave: "DELETE q FROM scheduler_job_queue q FORCE INDEX (PRIMARY) WHERE q.job_id IN (",
-        attempt_row: "(?, 1, 1, x'00000000000000000000000000000001', 'SUCCEEDED', UTC_TIMESTAMP(6), \
-                      UTC_TIMESTAMP(6), 1, 1)",
         tidy: "ANALYZE TABLE scheduler_job, scheduler_job_queue",
     };
 

@@ -47,6 +47,10 @@ impl Site for PostgresSite {
         "postgres"
     }
 
+    fn server_cpu(&self) -> Result<u64> {
+        self.server.cpu_micros()
+    }
+
     fn writers(&self) -> usize {
         16
     }
@@ -108,12 +112,10 @@ const INSERT: &str = "WITH v AS MATERIALIZED (SELECT * FROM unnest($1::uuid[], $
      SELECT job_id, 'PENDING', 'default', kind, priority, now(), now() FROM v";
 
 const FINISH: &str = "WITH gone AS (DELETE FROM scheduler_job_queue WHERE job_id = ANY($1) AND picked_by = $2 \
-     RETURNING job_id, version, scheduled_time), \
-     record AS (INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, \
-     duration_us, queue_wait_us) SELECT job_id, version, 1, $2, 'SUCCEEDED', now(), now(), 1, 1 FROM gone) \
+     RETURNING job_id, version, scheduled_time) \
      UPDATE scheduler_job j SET terminal_status = 'SUCCEEDED', version = gone.version + 1, total_attempts = 1, \
      scheduled_time = gone.scheduled_time, terminated_at = now(), execution_start_time = now(), \
-     execution_end_time = now(), execution_duration_us = 1, queue_wait_us = 1, job_result = 'null' \
+     execution_end_time = now(), execution_duration_us = 1, queue_wait_us = 1, ended_by = $2, job_result = 'null' \
      FROM gone WHERE j.job_id = gone.job_id";
 
 /// The beginnings of the lanes, merged; the limit is part of the text, since the planner makes little of a parameter.

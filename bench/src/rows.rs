@@ -24,8 +24,6 @@ pub(crate) struct Texts {
     pub(crate) put_back: &'static str,
     pub(crate) end: &'static str,
     pub(crate) leave: &'static str,
-    /// The record of one attempt: id.
-    pub(crate) attempt_row: &'static str,
     pub(crate) tidy: &'static str,
 }
 
@@ -33,8 +31,6 @@ const COLD: &str = "INSERT INTO scheduler_job (job_id, kind, queue, job_type, ba
      backoff_param_us, created_at) VALUES ";
 const HOT: &str =
     "INSERT INTO scheduler_job_queue (job_id, status, queue, kind, priority, scheduled_time, updated_at) VALUES ";
-const ATTEMPT: &str = "INSERT INTO scheduler_job_execution (job_id, version, attempt, node_id, status, started_at, ended_at, \
-     duration_us, queue_wait_us) VALUES ";
 
 /// A value of a statement.
 pub(crate) enum Value<'a> {
@@ -135,8 +131,7 @@ impl<R: Rows> RawRows<R> {
             return Ok(());
         }
         self.each(R::TEXTS.end, ids).await?;
-        self.each(R::TEXTS.leave, ids).await?;
-        self.0.run(repeated(ATTEMPT, R::TEXTS.attempt_row, ", ", ids.len(), ""), id_values(ids)).await
+        self.each(R::TEXTS.leave, ids).await
     }
 
     async fn text(&mut self, text: &str) -> Result<()> {

@@ -13,6 +13,11 @@ use crate::raw::Raw;
 pub(crate) trait Site: Send + Sync {
     fn name(&self) -> &'static str;
 
+    /// The processor time that the server has used, in microseconds; zero if the database is in this process.
+    fn server_cpu(&self) -> Result<u64> {
+        Ok(0)
+    }
+
     /// How many connections can usefully write at once.
     fn writers(&self) -> usize;
 

@@ -107,9 +107,8 @@ impl Rows for SqliteRows {
         put_back: "UPDATE scheduler_job_queue SET status = 'PENDING', picked_by = NULL, picked_at = NULL WHERE job_id IN (",
         end: "UPDATE scheduler_job SET terminal_status = 'SUCCEEDED', version = 2, total_attempts = 1, \
               terminated_at = 1763236800000000, execution_start_time = 1763236800000000, \
-              execution_end_time = 1763236800000000, execution_duration_us = 1, queue_wait_us = 1 WHERE job_id IN (",
+              execution_end_time = 1763236800000000, execution_duration_us = 1, queue_wait_us = 1, ended_by = x'00000000000000000000000000000001' WHERE job_id IN (",
         leave: "DELETE FROM scheduler_job_queue WHERE job_id IN (",
-        attempt_row: "(?, 1, 1, x'01', 'SUCCEEDED', 1763236800000000, 1763236800000000, 1, 1)",
         tidy: "PRAGMA optimize",
     };
 

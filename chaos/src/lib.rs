@@ -22,3 +22,4 @@ pub mod stall;
 pub mod stream;
 pub mod summary;
 pub mod trial;
+pub mod twin;

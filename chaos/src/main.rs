@@ -16,6 +16,7 @@ use ratchet_chaos::deal::{Deal, Nothing, Tally};
 use ratchet_chaos::dying::DyingStore;
 use ratchet_chaos::errand::Errand;
 use ratchet_chaos::record::Record;
+use ratchet_chaos::twin::{Moment, TwinStore};
 use ratchet_chaos::{said, stall};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -46,6 +47,9 @@ struct Args {
     /// Dies right after so many calls of the store that changed something.
     #[arg(long, conflicts_with = "broken")]
     dies_after: Option<u64>,
+    /// Dies at this moment while one call settles and another claims.
+    #[arg(long, conflicts_with_all = ["broken", "dies_after"])]
+    dies_between: Option<Moment>,
     /// What it does beside running jobs, once it is ready.
     #[arg(long, value_parser = Errand::from_arg)]
     errand: Option<Errand>,
@@ -66,6 +70,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if let Some(calls) = args.dies_after {
         store = Arc::new(DyingStore::new(store, calls)) as Arc<dyn Store>;
+    }
+    if let Some(moment) = args.dies_between {
+        store = Arc::new(TwinStore::new(store, moment)) as Arc<dyn Store>;
     }
     let tally = Tally::default();
     let ms = Duration::from_millis;

@@ -496,8 +496,7 @@ LIMIT $2;
 -- flow::batches: taking back failures of a batch
 UPDATE scheduler_batch
 SET failed_items = failed_items - $1
-WHERE batch_id = $2 AND failed_items >= $3 AND completed_at IS NULL AND NOT (sealed = TRUE AND completed_items +
-    failed_items + canceled_items >= total_items);
+WHERE batch_id = $2;
 
 -- flow::batches: noting the ends of batches
 UPDATE scheduler_batch

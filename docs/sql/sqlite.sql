@@ -372,8 +372,7 @@ LIMIT ?;
 -- flow::batches: taking back failures of a batch
 UPDATE scheduler_batch
 SET failed_items = failed_items - ?
-WHERE batch_id = ? AND failed_items >= ? AND completed_at IS NULL AND NOT (sealed = 1 AND completed_items + failed_items
-    + canceled_items >= total_items);
+WHERE batch_id = ?;
 
 -- flow::batches: noting the ends of batches
 UPDATE scheduler_batch

@@ -212,7 +212,8 @@ impl Sql {
             ("error_class", "CASE WHEN state = 'FAILED' THEN 'Unreachable' END".to_owned()),
             ("error_message", ERROR.to_owned()),
         ];
-        insert("scheduler_job_execution", &columns, &self.made(range))
+        // Of a success the row of its job says the same.
+        insert("scheduler_job_execution", &columns, &self.made(range)) + " WHERE state <> 'SUCCEEDED'"
     }
 
     /// A time, of milliseconds since 1970.
@@ -279,6 +280,7 @@ fn ended(sql: Sql) -> Vec<(&'static str, String)> {
         ("execution_end_time", ended_at),
         ("execution_duration_us", DURATION_US.to_owned()),
         ("queue_wait_us", WAIT_US.to_owned()),
+        ("ended_by", format!("CASE WHEN state = 'SUCCEEDED' THEN {} END", sql.node())),
         ("job_result", sql.json("CASE WHEN state = 'SUCCEEDED' THEN '' || n END")),
     ]
 }

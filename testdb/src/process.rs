@@ -73,6 +73,16 @@ impl Process {
         Ok(())
     }
 
+    /// The processor time that it and its children have used, those that have ended included, in microseconds.
+    pub(crate) fn cpu_micros(&self) -> Result<u64> {
+        let mut micros = ended_children_micros(self.pid)? + thread_micros(self.pid)?;
+        for member in descendants(self.pid)? {
+            // One that has just ended is counted by its parent.
+            micros += thread_micros(member.pid).unwrap_or(0);
+        }
+        Ok(micros)
+    }
+
     /// Waits for one that has ended; from now on, its id may be given anew.
     pub(crate) fn reap(self) -> Result<()> {
         if let Some(mut child) = self.child {
@@ -143,6 +153,26 @@ fn descendants(ancestor: i32) -> Result<Vec<Process>> {
         }
     }
     Ok(found)
+}
+
+/// The processor time of all threads of a process, in microseconds.
+fn thread_micros(pid: i32) -> Result<u64> {
+    let mut nanos = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid} has ended"))? {
+        let text = fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+        nanos += text.split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(nanos / 1_000)
+}
+
+/// The processor time of the children of a process that have ended, in microseconds; the kernel counts it in hundredths of a
+/// second.
+fn ended_children_micros(pid: i32) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).with_context(|| format!("process {pid} has ended"))?;
+    // The second field is the name in brackets, which may contain anything.
+    let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
+    let ticks: u64 = fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Ok(ticks * 10_000)
 }
 
 #[cfg(test)]

@@ -119,6 +119,14 @@ impl Server {
         &self.site.directory
     }
 
+    /// The processor time that the server has used, in microseconds; zero if it does not run.
+    ///
+    /// # Errors
+    /// If `/proc` cannot be read.
+    pub fn cpu_micros(&self) -> Result<u64> {
+        self.process.as_ref().map_or(Ok(0), Process::cpu_micros)
+    }
+
     /// How to connect to it: a database in which everything is allowed.
     pub fn url(&self) -> String {
         self.kind().recipe().url(self.port())

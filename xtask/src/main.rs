@@ -4,6 +4,7 @@
 mod bench;
 mod chaos;
 mod db;
+mod sample;
 mod test;
 mod tidy;
 mod workspace;
@@ -45,6 +46,14 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Show what a running process spends its processor time on, by thread and, with perf, by function
+    Sample {
+        /// The process, such as a node
+        pid: u32,
+        /// How long to watch it
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+    },
     /// Kill, stop and cut off nodes and servers while they run jobs, and check what comes of it
     Chaos {
         /// How long things go wrong on each database
@@ -77,6 +86,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test(options) => test::run(Workspace::find()?, options),
         Command::Tidy { fix } => tidy::run(&Workspace::find()?, fix),
         Command::Bench { store, quick, json } => bench::run(&Workspace::find()?, store, quick, json.as_deref()),
+        Command::Sample { pid, seconds } => sample::run(pid, seconds),
         Command::Chaos { minutes, database, seed } => chaos::run(&Workspace::find()?, minutes, database, seed),
         Command::Db(command) => db::run(command),
     }

@@ -75,6 +75,21 @@ pub async fn a_child_costs_about_as_much_as_a_plain_job(harness: &Harness, mut s
     compare(sum(&plain), sum(&child), 1);
 }
 
+/// Returns the least that a round of [`JOBS`] plain jobs costs, from submit to end, of a few rounds.
+pub async fn of_plain_jobs(harness: &Harness, mut spent: impl AsyncFnMut() -> Spent) -> Spent {
+    let mut least: Option<Vec<Spent>> = None;
+    for round in 0..=ROUNDS_MIN {
+        let cost = of_a_round(harness, Belonging::Plain, &mut spent).await;
+        match &mut least {
+            // The first round warms up.
+            _ if round == 0 => {}
+            None => least = Some(cost),
+            Some(least) => least.iter_mut().zip(cost).for_each(|(least, cost)| *least = least.least(cost)),
+        }
+    }
+    sum(&least.unwrap_or_default())
+}
+
 /// All of it together.
 pub fn sum(costs: &[Spent]) -> Spent {
     costs.iter().copied().fold(Spent::default(), Spent::add)

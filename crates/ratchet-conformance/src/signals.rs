@@ -7,8 +7,8 @@ use ratchet_core::flow::Condition;
 use ratchet_core::signal::{Delivery, SignalTarget};
 use ratchet_core::store::{Delivered, Expired};
 use ratchet_core::{
-    DeliveryId, Due, Followed, FollowedBy, JobFlags, JobId, JobState, NewJob, Principal, Signal, SignalDecision,
-    SignalKey, SignalRecord, SignalWait, StartState,
+    DeadLetterFilter, DeliveryId, Due, Followed, FollowedBy, JobFlags, JobId, JobState, NewJob, Principal, Signal,
+    SignalDecision, SignalKey, SignalRecord, SignalWait, StartState,
 };
 use serde_json::json as value;
 use uuid::Uuid;
@@ -331,6 +331,20 @@ pub(crate) async fn a_retried_job_waits_for_its_signal_again(harness: Harness) {
     assert!(first[0].signal.is_some());
     harness.succeed(&first[0]).await;
     assert_eq!(states(&harness, &steps).await, [Succeeded, Pending]);
+}
+
+pub(crate) async fn jobs_that_are_retried_together_wait_for_their_signals_again(harness: Harness) {
+    let jobs = [harness.submit(awaiting("a", Some(mins(5)))).await, harness.submit(awaiting("b", Some(mins(5)))).await];
+    harness.advance(mins(6));
+    assert_eq!(harness.expire().await.jobs.len(), 2);
+    assert_eq!(harness.store.retry_all(&DeadLetterFilter::default(), 10).await.unwrap().count, 2);
+    for id in jobs {
+        let job = harness.job(id).await;
+        assert_eq!((job.state, job.waits_for, job.last_error), (Waiting, 1, None));
+    }
+    assert_eq!(harness.claim_all().await, [], "they do not run without");
+    assert_eq!(harness.count(&to_key("b")).await, 1);
+    assert_eq!(claims(&harness, &jobs[1..]).await.len(), 1);
 }
 
 pub(crate) async fn a_delay_begins_with_the_signal(harness: Harness) {

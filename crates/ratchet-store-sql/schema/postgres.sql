@@ -13,17 +13,37 @@
 -- with the table, as in scheduler_job_queue.
 CREATE TABLE scheduler_job (
     job_id                uuid        NOT NULL PRIMARY KEY,
+    created_at            timestamptz NOT NULL,
+    version               bigint      NOT NULL DEFAULT 0,
+    backoff_param_us      bigint      NOT NULL,
+    scheduled_time        timestamptz,
+    terminated_at         timestamptz,
+    execution_start_time  timestamptz,
+    execution_end_time    timestamptz,
+    execution_duration_us bigint,
+    queue_wait_us         bigint,
+    timeout_us            bigint,
+    release_delay_us      bigint,
+    max_retries           integer     NOT NULL,
+    total_attempts        integer     NOT NULL DEFAULT 0,
+    priority              smallint    NOT NULL,
+    crash_count           smallint    NOT NULL DEFAULT 0,
+    flow                  smallint    NOT NULL DEFAULT 0,
+    ended_by              uuid,
+    depends_on            uuid,
+    workflow_id           uuid,
+    canceled_because      uuid,
+    superseded_by         uuid,
     kind                  text        NOT NULL,
     queue                 text        NOT NULL,
     job_type              text        NOT NULL,
-    priority              smallint    NOT NULL,
     payload               jsonb       NOT NULL,
+    backoff_policy        text        NOT NULL,
+    terminal_status       text,
+    job_result            jsonb,
+    terminal_error        text,
     params                jsonb,
     tags                  jsonb,
-    max_retries           bigint      NOT NULL,
-    backoff_policy        text        NOT NULL,
-    backoff_param_us      bigint      NOT NULL,
-    timeout_us            bigint,
     resource_name         text,
     caller_principal      text,
     idempotency_key       text,
@@ -31,27 +51,7 @@ CREATE TABLE scheduler_job (
     on_success            jsonb,
     on_failure            jsonb,
     origin                jsonb,
-    created_at            timestamptz NOT NULL,
-    version               bigint      NOT NULL DEFAULT 0,
-    depends_on            uuid,
-    superseded_by         uuid,
-    terminal_status       text,
-    terminal_error        text,
-    total_attempts        bigint      NOT NULL DEFAULT 0,
-    crash_count           bigint      NOT NULL DEFAULT 0,
-    scheduled_time        timestamptz,
-    terminated_at         timestamptz,
-    execution_start_time  timestamptz,
-    execution_end_time    timestamptz,
-    execution_duration_us bigint,
-    queue_wait_us         bigint,
-    ended_by              uuid,
-    job_result            jsonb,
-    flow                  smallint    NOT NULL DEFAULT 0,
-    workflow_id           uuid,
-    step_name             text,
-    release_delay_us      bigint,
-    canceled_because      uuid
+    step_name             text
 ) WITH (
     vacuum_truncate       =           off
 );
@@ -72,29 +72,29 @@ CREATE INDEX idx_job_principal ON scheduler_job (caller_principal, job_id) WHERE
 -- with the table: giving them back to the disk blocks every commit meanwhile, for tenths of a second in a large file.
 CREATE TABLE scheduler_job_queue (
     job_id                                uuid        NOT NULL PRIMARY KEY,
-    status                                text        NOT NULL,
-    probation                             boolean     NOT NULL DEFAULT FALSE,
-    queue                                 text        NOT NULL,
-    kind                                  text        NOT NULL,
-    priority                              smallint    NOT NULL,
     scheduled_time                        timestamptz NOT NULL,
+    attempts                              integer     NOT NULL DEFAULT 0,
+    waits_for                             integer     NOT NULL DEFAULT 0,
+    priority                              smallint    NOT NULL,
+    flow                                  smallint    NOT NULL DEFAULT 0,
+    crash_count                           smallint    NOT NULL DEFAULT 0,
+    probation                             boolean     NOT NULL DEFAULT FALSE,
     deferred                              boolean     NOT NULL DEFAULT FALSE,
-    deferred_until                        timestamptz,
-    business_key                          text,
     version                               bigint      NOT NULL DEFAULT 0,
-    attempts                              bigint      NOT NULL DEFAULT 0,
-    crash_count                           bigint      NOT NULL DEFAULT 0,
-    picked_by                             uuid,
+    deferred_until                        timestamptz,
+    updated_at                            timestamptz NOT NULL,
     picked_at                             timestamptz,
     progress                              double precision,
+    picked_by                             uuid,
+    status                                text        NOT NULL,
+    queue                                 text        NOT NULL,
+    kind                                  text        NOT NULL,
+    resource                              text        NOT NULL DEFAULT '',
+    business_key                          text,
     paused_from_status                    text,
-    last_error                            text,
-    updated_at                            timestamptz NOT NULL,
-    flow                                  smallint    NOT NULL DEFAULT 0,
-    waits_for                             integer     NOT NULL DEFAULT 0,
-    resource                              text        NOT NULL DEFAULT ''
+    last_error                            text
 ) WITH (
-    fillfactor                            =           80,
+    fillfactor                            =           50,
     autovacuum_vacuum_scale_factor        =           0.01,
     autovacuum_vacuum_threshold           =           5000,
     autovacuum_vacuum_insert_scale_factor =           0.1,
@@ -112,7 +112,7 @@ CREATE INDEX idx_queue_claim ON scheduler_job_queue (probation, resource, queue,
 CREATE INDEX idx_queue_deferred ON scheduler_job_queue (deferred_until, queue, kind, probation)
     WHERE status = 'PENDING' AND deferred;
 -- The jobs that a node runs (reconcile) and the jobs of dead nodes (rescue). As large as the number of running jobs.
-CREATE INDEX idx_queue_running ON scheduler_job_queue (picked_by, version)
+CREATE INDEX idx_queue_running ON scheduler_job_queue (picked_by)
     WHERE status = 'RUNNING';
 
 -- Jobs and schedules by tag: one row per tag of each. The list of a job's own tags is in its row.
@@ -448,4 +448,4 @@ CREATE TABLE scheduler_job_archive_tag (
 -- The steps that this database has.
 CREATE TABLE IF NOT EXISTS ratchet_schema_version (version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL, dirty BOOLEAN NOT NULL);
 INSERT INTO ratchet_schema_version (version, description, checksum, applied_at, dirty)
-VALUES (1, 'initial schema', 'e6733d623741f5ce3d75dd2c8f0a17b8780a4ab646772960249013adc6dfb65d', clock_timestamp(), FALSE);
+VALUES (1, 'initial schema', 'bc872619f69ef94a36cf473d7c28909fc0cbd315df38ff621d66bfa26703b77f', clock_timestamp(), FALSE);

@@ -13,7 +13,9 @@ mod take;
 use std::future::Future;
 use std::sync::Arc;
 
-pub use cost::{a_child_costs_about_as_much_as_a_plain_job, dead_children_are_retried_together};
+pub use cost::{
+    a_child_costs_about_as_much_as_a_plain_job, dead_children_are_retried_together, plain_jobs_cost_at_most,
+};
 use ratchet_conformance::Fixture;
 use ratchet_core::claim::{Boost, ClaimRequest, Pool};
 use ratchet_core::node::{NodeInfo, NodeRegistration};

@@ -4,6 +4,7 @@
 mod batches;
 mod flows;
 mod signals;
+mod turns;
 
 use std::time::{Duration, Instant};
 

@@ -5,6 +5,7 @@ use ratchet_core::store::{ArchiveRequest, Archived, Removal, RetriedAll, StoreDe
 use ratchet_core::{DeadLetter, DeadLetterFilter, JobState, Store, StoreError};
 
 use super::{Broken, Flaw, Layer};
+use crate::signals::to_job;
 
 #[derive(Debug)]
 pub(super) enum Archive {}
@@ -111,6 +112,12 @@ impl StoreDecorator for Layer<Archive> {
                 let waiting = JobFilter { states: vec![JobState::Waiting], ..JobFilter::default() };
                 for job in self.good.list(&waiting, None, 1_000).await?.items {
                     self.good.cancel(job.id).await?;
+                }
+            }
+            Flaw::RetriesUnsignaled => {
+                let waiting = JobFilter { states: vec![JobState::Waiting], ..JobFilter::default() };
+                for job in self.good.list(&waiting, None, 1_000).await?.items {
+                    self.good.deliver(&to_job(job.id)).await?;
                 }
             }
             Flaw::RetriesAnyChild => {

@@ -99,6 +99,7 @@ macro_rules! list_cases_together {
         signals::a_job_that_awaits_a_signal_can_be_canceled [ControlsNothing, KeepsBusinessKeys, SaysDelivered],
         signals::a_wait_that_ends_frees_the_key_alerts_and_calls_back [NeverExpires, KeepsBusinessKeys],
         signals::branches_follow_a_wait_that_ends [NeverExpires, LosesEdges],
+        signals::jobs_that_are_retried_together_wait_for_their_signals_again [RetriesUnsignaled, NeverExpires],
         signals::a_retried_job_waits_for_its_signal_again [RetriesUnsignaled, NeverExpires, RevivesNothing],
         mailbox::a_signal_that_nobody_waits_for_is_kept_for_the_first_who_comes [
             KeepsNoSignal, GivesKeptSignalsAgain, KeepsTheLastSignal,

@@ -67,6 +67,25 @@ impl CountedBatch {
         }
     }
 
+    /// Takes back the failures of children that are retried.
+    ///
+    /// # Errors
+    /// If it counts them permanently, because it is over.
+    pub fn uncount(&mut self, failures: u64) -> Result<(), String> {
+        match self.counts.failed.checked_sub(failures) {
+            Some(failed) if !self.is_over() => {
+                self.counts.failed = failed;
+                Ok(())
+            }
+            _ => Err(Self::over(self.id)),
+        }
+    }
+
+    /// The reason for refusing the retry of a child whose batch is over, or is gone.
+    pub fn over(id: JobId) -> String {
+        format!("batch {id} is over and counts it as failed; submit it anew")
+    }
+
     /// Why it takes no further children, if it does not.
     pub fn refusal(&self) -> Option<String> {
         refusal(self.counts.sealed, self.ended)
@@ -128,6 +147,21 @@ mod tests {
 
     fn batch(counts: BatchCounts, every: Option<ProgressEvery>, next_progress: Option<u64>) -> CountedBatch {
         CountedBatch { id: id(1), counts, every, next_progress, ended: false }
+    }
+
+    #[test]
+    fn failures_are_taken_back_until_the_batch_is_over() {
+        let check = |failed, total, sealed, ended, failures, expected: Option<u64>| {
+            let counts = BatchCounts { failed, ..counts(total, 0, sealed) };
+            let mut batch = CountedBatch { ended, ..batch(counts, None, None) };
+            let uncounted = batch.uncount(failures).map(|()| batch.counts.failed);
+            assert_eq!(uncounted.ok(), expected, "{failures} of {counts:?}, {ended}");
+        };
+        check(2, 5, true, false, 1, Some(1));
+        check(2, 2, false, false, 2, Some(0));
+        check(2, 5, true, false, 3, None);
+        check(2, 2, true, false, 1, None);
+        check(2, 5, false, true, 1, None);
     }
 
     #[test]

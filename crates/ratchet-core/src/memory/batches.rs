@@ -173,16 +173,12 @@ impl Tables {
 
     /// Takes back the failures of children that are retried.
     pub(super) fn uncount_failures(&mut self, id: JobId, count: u64) -> Result<(), StoreError> {
-        match self.batches.get_mut(&id) {
-            Some(batch) if !CountedBatch::of(batch).is_over() => {
-                batch.counts.failed = batch.counts.failed.saturating_sub(count);
-                Ok(())
-            }
-            _ => {
-                let problem = format!("batch {id} is over and counts it as failed; submit it anew");
-                Err(StoreError::new(ErrorKind::Conflict, "retrying a child of a batch", problem))
-            }
-        }
+        let refused = |problem| StoreError::new(ErrorKind::Conflict, "retrying a child of a batch", problem);
+        let batch = self.batches.get_mut(&id).ok_or_else(|| refused(CountedBatch::over(id)))?;
+        let mut counted = CountedBatch::of(batch);
+        counted.uncount(count).map_err(refused)?;
+        batch.counts = counted.counts;
+        Ok(())
     }
 
     fn batch(&self, id: JobId) -> Option<Batch> {

@@ -73,7 +73,7 @@ impl Tables {
         let Some((_, job)) = self.transition(release.id, Event::Release)? else { return Ok(None) };
         job.flow = release.flow;
         job.waits_for = 0;
-        job.due_at_release(now);
+        job.scheduled_time = job.scheduled_time.max(release.delay.map_or(now, |delay| to_micros(later(now, delay))));
         Ok(Some(job))
     }
 
@@ -225,12 +225,4 @@ impl Tables {
 pub(super) fn dependent(job: &JobRecord) -> Dependent {
     let batch = batch_of(job.flow, job.parent);
     Dependent { waiting: job.waiting(), release_delay: job.release_delay, batch }
-}
-
-impl JobRecord {
-    /// Sets when a job that is released `now` becomes due.
-    pub(super) fn due_at_release(&mut self, now: Timestamp) {
-        let due = self.release_delay.map_or(now, |delay| to_micros(later(now, delay)));
-        self.scheduled_time = self.scheduled_time.max(due);
-    }
 }

@@ -38,18 +38,18 @@ pub(super) fn permit_of(job: &JobRecord, fence: Fence) -> Option<Fence> {
 }
 
 impl Pump {
-    /// Starts a claimed job, if it may and can run here.
-    pub(super) fn dispatch(&mut self, claim: Claim) -> bool {
+    /// Starts a claimed job, if it may and can run here, and returns the pool of its slot.
+    pub(super) fn dispatch(&mut self, claim: Claim) -> Option<PoolIndex> {
         let (fence, job) = (claim.fence, &claim.job);
         let standing = self.standing.borrow().clone();
         if standing.right.is_cancelled() || standing.node != fence.node {
             // Fenced while the claim was under way: the reconcile hands the job back, without a run that would be cut off.
             self.claim.uncertain = true;
-            return false;
+            return None;
         }
         let Some(pool) = self.slots.take(&job.spec.queue, &job.spec.kind) else {
             tracing::error!(job.id = %job.id, job.kind = %job.spec.kind, "the store handed out a job that was not asked for");
-            return false;
+            return None;
         };
         let cancel = Arc::new(CancelHandle::under(&standing.right));
         let (states, client, logs) = (self.states.clone(), self.client.clone(), self.logs.clone());
@@ -76,7 +76,7 @@ impl Pump {
         });
         self.timers.reconcile = self.timers.reconcile.min(Instant::now() + self.config.timing.reconcile);
         self.running.insert(fence, RunningAttempt { job, ctx, cancel, task: task.abort_handle(), pool });
-        true
+        Some(pool)
     }
 
     /// Receives a message of an attempt.

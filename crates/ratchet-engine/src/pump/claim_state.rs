@@ -4,12 +4,9 @@ use ratchet_core::NodeId;
 
 /// What a node remembers from one claim to the next.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct ClaimState {
     /// Whether the last claim found work: then the next turn claims as well.
     pub(super) flowing: bool,
-    /// Whether the last claim got all that it asked for: then settling and claiming may overlap.
-    pub(super) full: bool,
     /// Whether the last claim asked for jobs that try a service.
     pub(super) tried: bool,
     /// Whether the store may have jobs of this node that do not run here, because the reply to a claim was lost.

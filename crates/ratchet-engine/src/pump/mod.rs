@@ -270,16 +270,15 @@ impl Pump {
     /// while there is more work than room: elsewhere one call for both is sooner done.
     fn overlaps(&self) -> bool {
         self.may_overlap
-            && self.claim.full
-            && self.slots.total() >= 2 * GROUP_MIN
+            && self.slots.loaded() >= 2 * GROUP_MIN
             && self.settle_failures.is_none()
             && self.claim_failures.is_none()
     }
 
-    /// The number of jobs that one call settles or claims: where calls overlap, half of the slots, so that there is always
-    /// something for the other.
+    /// The number of jobs that one call settles: where calls overlap, half of the slots that are in use, so that there is
+    /// always something for the other.
     fn group(&self) -> usize {
-        let half = if self.overlaps() { self.slots.total().div_ceil(2) } else { usize::MAX };
+        let half = if self.overlaps() { self.slots.loaded().div_ceil(2) } else { usize::MAX };
         self.config.claim_max.min(half)
     }
 
@@ -299,7 +298,9 @@ impl Pump {
     /// Whether the node may claim at all.
     fn claims_allowed(&self) -> bool {
         let standing = self.standing.borrow();
-        self.drain.borrow().is_none() && !standing.fenced && self.claim.refused != Some(standing.node)
+        // The right ends a moment before the node is known to be fenced: what it hands back now must not come back to it.
+        let has_right = !standing.fenced && !standing.right.is_cancelled();
+        self.drain.borrow().is_none() && has_right && self.claim.refused != Some(standing.node)
     }
 
     /// Whether it is time to look for work, and there is room for it.
@@ -315,7 +316,9 @@ impl Pump {
     /// Whether a turn should claim, if it finds or makes room: it is time, or work has been flowing.
     fn is_time_to_claim(&self, now: Instant) -> bool {
         let due = self.timers.due.into_iter().chain(self.timers.readmit).any(|due| due <= now);
-        let wanted = self.timers.poll <= now || due || (self.claim.flowing && !self.unsettled.is_empty());
+        // Where calls overlap, the settlements that make room are under way, or have just landed.
+        let has_room = !self.unsettled.is_empty() || (self.may_overlap && self.slots.has_loaded_room());
+        let wanted = self.timers.poll <= now || due || (self.claim.flowing && has_room);
         wanted && self.timers.claim_again <= now && self.claims_allowed()
     }
 
@@ -395,7 +398,6 @@ impl Pump {
         self.timers.due = None;
         // A full claim with room left asks again at once.
         let full = claimed > 0 && claimed >= asked;
-        self.claim.full = full;
         self.timers.poll = if full { now } else { now + delay };
         if !full {
             self.timers.ask_due_soon();

@@ -14,6 +14,15 @@ use crate::pump::claim_filter::{ClaimFilter, FilteredPool};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PoolIndex(usize);
 
+/// The most that a claim may ask for of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Most {
+    /// All of its free slots.
+    All,
+    /// Half of its slots: while these jobs end, the next claim fills the other half.
+    Half,
+}
+
 /// The slots of a node. Only the pump touches them.
 #[derive(Debug)]
 pub(crate) struct SlotPools {
@@ -33,6 +42,8 @@ struct SlotPool {
     kinds: Arc<[Kind]>,
     slots: usize,
     taken: usize,
+    /// Whether the last claim has filled it.
+    is_loaded: bool,
 }
 
 /// The queue of the steps that Ratchet itself runs.
@@ -55,7 +66,14 @@ impl SlotPools {
         for (queue, slots) in queues {
             for (blocking, kinds, slots) in [(false, &tasks, slots.tasks), (true, &threads, slots.threads)] {
                 if !kinds.is_empty() && slots > 0 {
-                    pools.push(SlotPool { queue: queue.clone(), blocking, kinds: kinds.clone(), slots, taken: 0 });
+                    pools.push(SlotPool {
+                        queue: queue.clone(),
+                        blocking,
+                        kinds: kinds.clone(),
+                        slots,
+                        taken: 0,
+                        is_loaded: false,
+                    });
                 }
             }
         }
@@ -65,6 +83,7 @@ impl SlotPools {
             kinds: registry.internal().map(|(kind, _)| kind.clone()).collect(),
             slots: INTERNAL_SLOTS,
             taken: 0,
+            is_loaded: false,
         };
         Self { pools, internal, round: 0 }
     }
@@ -115,6 +134,7 @@ impl SlotPools {
     /// Returns the room to claim for, once the slots in `freed` are given back as well.
     ///
     /// The steps that Ratchet itself runs are asked for only if `internal` is set, because every kind more costs every claim.
+    #[expect(clippy::too_many_arguments, reason = "it is called in one place")]
     pub(super) fn request(
         &self,
         freed: impl IntoIterator<Item = PoolIndex>,
@@ -122,6 +142,7 @@ impl SlotPools {
         config: &Config,
         probation: bool,
         internal: bool,
+        most: Most,
         filter: &mut ClaimFilter<'_>,
     ) -> ClaimRequest {
         let mut freed_here = vec![0; self.pools.len()];
@@ -136,7 +157,10 @@ impl SlotPools {
         room.extend(internal.then_some((&self.internal, freed_internal)));
         let mut pools = Vec::with_capacity(room.len());
         for (pool, freed) in room {
-            let free = pool.free_after(freed);
+            let free = match most {
+                Most::All => pool.free_after(freed),
+                Most::Half => pool.free_after(freed).min(pool.half()),
+            };
             if free > 0 {
                 pools.extend(pool.filtered(free, self.round / count, filter));
             }
@@ -156,6 +180,28 @@ impl SlotPools {
         Some(PoolIndex(at))
     }
 
+    /// Notes which pools a claim has filled: `started` are the pools of its jobs, and `was_full` says whether it got all that it
+    /// asked for.
+    pub(super) fn note_load(&mut self, started: &[PoolIndex], was_full: bool) {
+        let mut by_pool = vec![0; self.pools.len()];
+        for pool in started.iter().filter(|pool| **pool != INTERNAL) {
+            by_pool[pool.0] += 1;
+        }
+        for (pool, started) in self.pools.iter_mut().zip(by_pool) {
+            pool.is_loaded = started > 0 && (was_full || pool.free_after(0) == 0 || started >= pool.half());
+        }
+    }
+
+    /// The slots of the pools that the last claim has filled.
+    pub(super) fn loaded(&self) -> usize {
+        self.pools.iter().filter(|pool| pool.is_loaded).map(|pool| pool.slots).sum()
+    }
+
+    /// Whether a pool that the last claim has filled has room again.
+    pub(super) fn has_loaded_room(&self) -> bool {
+        self.pools.iter().any(|pool| pool.is_loaded && pool.free_after(0) > 0)
+    }
+
     pub(super) fn give_back(&mut self, pool: PoolIndex) {
         let pool = self.pool(pool);
         debug_assert!(pool.taken > 0, "a slot is given back once");
@@ -168,6 +214,10 @@ impl SlotPools {
 }
 
 impl SlotPool {
+    fn half(&self) -> usize {
+        self.slots.div_ceil(2)
+    }
+
     /// Returns the number of free slots, once some are given back as well.
     fn free_after(&self, freed: usize) -> usize {
         self.slots.saturating_sub(self.taken.saturating_sub(freed))
@@ -212,6 +262,26 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_is_loaded_when_a_claim_has_filled_it_or_half_of_it() {
+        let registry = Registry::build(vec![Registration::of::<Nothing>()], &StateMap::default()).unwrap();
+        let configured = [(QueueName::default(), Slots { tasks: 10, threads: 10 })].into();
+        let kind = Kind::new("nothing").unwrap();
+        let check = |before: usize, started: usize, was_full, expected| {
+            let mut slots = SlotPools::new(&registry, &configured);
+            let mut take = |count| (0..count).map(|_| slots.take(&QueueName::default(), &kind).unwrap()).collect();
+            let (_, started): (Vec<_>, Vec<_>) = (take(before), take(started));
+            slots.note_load(&started, was_full);
+            assert_eq!(slots.loaded(), expected, "{before} and {started:?}");
+            assert_eq!(slots.has_loaded_room(), expected > 0 && before + started.len() < 10);
+        };
+        check(0, 5, false, 10);
+        check(0, 4, false, 0);
+        check(0, 4, true, 10);
+        check(7, 3, false, 10);
+        check(10, 0, true, 0);
+    }
+
+    #[test]
     fn every_queue_is_served_first_in_its_turn() {
         let registry = Registry::build(vec![Registration::of::<Nothing>()], &StateMap::default()).unwrap();
         let queues = ["a", "b"].map(|queue| (QueueName::new(queue).unwrap(), Slots::from(300)));
@@ -222,7 +292,7 @@ mod tests {
         let mut first = || {
             slots.next_round();
             let mut filter = ClaimFilter::new(&registry, &admit, true);
-            slots.request([], node, &config, false, false, &mut filter).pools[0].queue.to_string()
+            slots.request([], node, &config, false, false, Most::All, &mut filter).pools[0].queue.to_string()
         };
         let mut firsts = [first(), first(), first()];
         firsts.sort();
@@ -242,7 +312,8 @@ mod tests {
         let free = |freed: &[PoolIndex]| -> Vec<_> {
             let mut filter = ClaimFilter::new(&registry, &admit, true);
             let freed = freed.iter().copied();
-            let request = slots.request(freed, crate::new_node_id(), &Config::default(), false, true, &mut filter);
+            let request =
+                slots.request(freed, crate::new_node_id(), &Config::default(), false, true, Most::All, &mut filter);
             request.pools.iter().map(|pool| (pool.queue.to_string(), pool.free)).collect()
         };
         let room = |queue: &str, free| (queue.to_owned(), free);
@@ -276,6 +347,7 @@ mod tests {
             &Config::default(),
             false,
             false,
+            Most::All,
             &mut filter,
         );
         let kinds = |pool: &Pool| pool.kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
@@ -334,7 +406,8 @@ mod tests {
             slots.next_round();
             for tries in [true, false] {
                 let mut filter = ClaimFilter::new(&registry, &resilience, tries);
-                let request = slots.request([], crate::new_node_id(), &Config::default(), false, false, &mut filter);
+                let request =
+                    slots.request([], crate::new_node_id(), &Config::default(), false, false, Most::All, &mut filter);
                 let room_for = |kind: &str| -> usize {
                     let asks = |pool: &&Pool| pool.kinds.iter().any(|one| one.as_str() == kind);
                     request.pools.iter().filter(asks).map(|pool| pool.free).sum()

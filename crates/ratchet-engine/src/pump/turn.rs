@@ -18,6 +18,7 @@ use crate::pump::attempts::permit_of;
 use crate::pump::claim_filter::ClaimFilter;
 use crate::pump::failures::{PAUSE_MAX, PAUSE_MIN};
 use crate::pump::flights::Flight;
+use crate::pump::slots::{Most, PoolIndex};
 use crate::pump::unsettled::EndedAttempt;
 use crate::pump::{Part, Pump};
 
@@ -113,8 +114,8 @@ impl Pump {
             || self.flights.unsettled().any(|(_, ended)| ended.job.crash_count > 0);
         let mut filter = ClaimFilter::new(&self.runner.registry, &self.runner.resilience, tries);
         let node = self.standing.borrow().node;
-        let mut request = self.slots.request(freed, node, &self.config, !on_probation, internal, &mut filter);
-        request.limit = request.limit.min(self.group());
+        let most = if self.overlaps() { Most::Half } else { Most::All };
+        let request = self.slots.request(freed, node, &self.config, !on_probation, internal, most, &mut filter);
         (request, filter.again())
     }
 
@@ -136,8 +137,9 @@ impl Pump {
         self.timers.ask_due_soon();
         if let Some(request) = request {
             let claimed = turn.claimed.len();
-            let started = turn.claimed.into_iter().map(|claim| usize::from(self.dispatch(claim))).sum();
-            self.counters.claimed.add(started);
+            let started: Vec<PoolIndex> = turn.claimed.into_iter().filter_map(|claim| self.dispatch(claim)).collect();
+            self.counters.claimed.add(started.len());
+            self.slots.note_load(&started, claimed >= request.limit);
             self.plan_poll(request.limit, claimed);
         }
         if poll_again {

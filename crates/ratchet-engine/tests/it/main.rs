@@ -23,6 +23,7 @@ mod lifecycle;
 mod log_layer;
 mod metrics;
 mod panics;
+mod overlap;
 mod permits;
 mod policies;
 mod schedules;

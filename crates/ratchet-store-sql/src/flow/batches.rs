@@ -229,19 +229,16 @@ const LOCK_BATCH: Stmt = Stmt::shared(
 
 /// Takes back the failures of so many children that are retried; refused when their batch is over.
 pub(crate) async fn uncount_failures(conn: &mut dyn Conn, batch: JobId, count: u64) -> Result<(), StoreError> {
-    let values = vec![Value::count(count), batch.into(), Value::count(count)];
-    if conn.run(&UNCOUNT_FAILURES, values).await? > 0 {
-        return Ok(());
-    }
-    let problem = format!("batch {batch} is over and counts it as failed; submit it anew");
-    Err(StoreError::new(ErrorKind::Conflict, "retrying a child of a batch", problem))
+    let refused = |problem| StoreError::new(ErrorKind::Conflict, "retrying a child of a batch", problem);
+    let counted = batch_counts::lock(conn, &[batch]).await?.pop();
+    counted.ok_or_else(|| refused(CountedBatch::over(batch)))?.uncount(count).map_err(refused)?;
+    conn.run(&UNCOUNT_FAILURES, vec![Value::count(count), batch.into()]).await?;
+    Ok(())
 }
 
 const UNCOUNT_FAILURES: Stmt = Stmt::shared(
     "taking back failures of a batch",
-    "UPDATE scheduler_batch SET failed_items = failed_items - ? WHERE batch_id = ? AND failed_items >= ? \
-     AND completed_at IS NULL \
-     AND NOT (sealed = /*yes*/ AND completed_items + failed_items + canceled_items >= total_items)",
+    "UPDATE scheduler_batch SET failed_items = failed_items - ? WHERE batch_id = ?",
 );
 
 /// Notes that the jobs that stand for batches have ended; of those that were canceled the children are to be, too.
