@@ -79,7 +79,7 @@ struct Meeting {
 }
 
 /// The calls meet after this number of settled jobs.
-const SETTLED_MIN: usize = 60;
+const SETTLED_MIN: usize = 200;
 /// The maximum time that one call waits for the other.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 

@@ -18,7 +18,7 @@ use super::QUICK;
 use crate::cluster::{Cluster, my_turn};
 use crate::until::until;
 
-const JOBS: u64 = 400;
+const JOBS: u64 = 800;
 const RULES: Rules = Rules { grace: Duration::from_millis(500), end_limit: Duration::from_mins(1) };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -36,7 +36,7 @@ async fn dies_at(moment: Moment) {
     let submitted: Vec<JobId> = submitted.iter().map(ratchet::JobHandle::id).collect();
     let name = moment.to_possible_value().expect("every moment has a name");
     let from = now();
-    let mut node = cluster.node_with(&[&QUICK[..], &["--slots", "40", "--dies-between", name.get_name()]].concat());
+    let mut node = cluster.node_with(&[&QUICK[..], &["--slots", "160", "--dies-between", name.get_name()]].concat());
     let pid = Some(node.pid());
     // Nothing else aborts it, so that the two calls have met.
     until(&format!("the death {moment:?}"), async || node.has_aborted().unwrap()).await;

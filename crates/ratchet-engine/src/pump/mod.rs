@@ -108,8 +108,10 @@ const POLL_MAX: Duration = Duration::from_hours(1);
 /// The wait after a poll whose strategy panicked.
 const POLL_AFTER_PANIC: Duration = Duration::from_secs(2);
 
-/// With fewer slots than two groups of this size, calls do not overlap: their statements would cost more than is gained.
-const GROUP_MIN: usize = 10;
+/// With fewer slots than two groups of this size, calls do not overlap: twice as many statements cost more than is gained. On two
+/// cores with PostgreSQL beside it, 20 slots drained 7,200 jobs a second with groups of ten and 11,400 without, 64 slots 17,000 and
+/// 20,000, 200 slots 32,000 and 25,000.
+const GROUP_MIN: usize = 64;
 
 /// The part of a turn that one call of the store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
