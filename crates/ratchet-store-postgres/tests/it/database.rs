@@ -61,8 +61,3 @@ impl TestServer for PostgresServer {
 }
 
 ratchet_testdb::server_suite!(PostgresServer);
-
-#[test]
-fn plain_jobs_cost_a_bounded_amount_of_log() {
-    ratchet_testdb::suite::run(ratchet_testdb::suite::plain_jobs_cost_at_most::<PostgresServer>(1_500, 1_000));
-}

@@ -1,3 +1,4 @@
-//! Tests that measure time: nothing else runs beside them.
+//! Tests that measure time, or count what the whole server does: nothing else runs beside them.
 
+mod log_bytes;
 mod resume_points;
