@@ -91,8 +91,9 @@ pub(super) async fn parse(text: String) -> i64 {
     text.parse().expect("a number")
 }
 
-/// Does not end by itself; it is canceled while it runs. If its node stops instead, the error gives it back to its queue.
-#[job(kind = "demo.export")]
+/// Runs until it is canceled. If its node stops instead, the error gives it back to its queue; if the demo that would cancel it was
+/// killed, the timeout ends it.
+#[job(kind = "demo.export", timeout = "20s")]
 pub(super) async fn export(ctx: &JobContext) -> Result<(), BrokenOff> {
     ctx.canceled().await;
     Err(BrokenOff)
