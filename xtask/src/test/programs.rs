@@ -50,6 +50,8 @@ pub(crate) struct TestRuns<'a> {
     workspace: &'a Workspace,
     binaries: &'a TestBinaries,
     times: Mutex<Vec<TestTime>>,
+    /// The number of tests that passed, and of those that failed.
+    counts: Mutex<[u64; 2]>,
 }
 
 struct TestTime {
@@ -59,7 +61,7 @@ struct TestTime {
 
 impl<'a> TestRuns<'a> {
     pub(crate) fn new(workspace: &'a Workspace, binaries: &'a TestBinaries) -> Self {
-        Self { workspace, binaries, times: Mutex::default() }
+        Self { workspace, binaries, times: Mutex::default(), counts: Mutex::default() }
     }
 
     /// Runs the programs of a lane, but for the tests that measure time. A program that fails does not keep the next from running.
@@ -108,6 +110,9 @@ impl<'a> TestRuns<'a> {
         self.collect(binary, &text);
         let took = begun.elapsed().as_secs_f64();
         let result = text.lines().rfind(|line| line.starts_with("test result: ")).unwrap_or("test result: none");
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter_mut().zip(counts_of(result)).for_each(|(sum, count)| *sum += count);
+        drop(counts);
         if !status.success() {
             output.line(&text);
         } else if result.contains(" 0 passed") {
@@ -136,6 +141,8 @@ impl<'a> TestRuns<'a> {
         for TestTime { name, took } in times.iter().take(SLOWEST) {
             println!("{:>7.1} s  {name}", took.as_secs_f64());
         }
+        let [passed, failed] = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        println!("\n{passed} passed, {failed} failed");
     }
 }
 
@@ -146,9 +153,23 @@ fn time_of_test(line: &str) -> Option<(&str, Duration)> {
     Some((name, Duration::try_from_secs_f64(seconds).ok()?))
 }
 
+/// Reads the last line of the test harness: `test result: ok. 3 passed; 0 failed; …`.
+fn counts_of(result: &str) -> [u64; 2] {
+    ["passed", "failed"].map(|word| {
+        let before = result.split(';').find_map(|part| part.trim_end().strip_suffix(word));
+        before.and_then(|text| text.split_whitespace().last()?.parse().ok()).unwrap_or(0)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_are_counted() {
+        assert_eq!(counts_of("test result: FAILED. 258 passed; 1 failed; 0 ignored; finished in 10.68s"), [258, 1]);
+        assert_eq!(counts_of("test result: none"), [0, 0]);
+    }
 
     #[test]
     fn times_are_read_from_the_lines_of_the_harness() {
