@@ -10,7 +10,7 @@ use ratchet_core::store::{Call, StoreDecorator, Turn};
 use ratchet_core::{ClaimRequest, Settlement, Store, StoreError};
 use tokio::sync::Notify;
 
-/// How far the two calls are when the process dies: the one that settles, and the one that claims.
+/// The progress of the two calls when the process dies: of the one that settles, and of the one that claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Moment {
     /// Neither was sent.
@@ -32,7 +32,7 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// How far the call that settles is, and the one that claims.
+    /// The progress of the call that settles, and of the one that claims.
     const fn progress(self) -> (Progress, Progress) {
         use Progress::{Answered, Committed, Waits};
         match self {
@@ -71,10 +71,10 @@ pub struct TwinStore {
 struct Meeting {
     /// Jobs that were settled before: the calls meet when the node is in the midst of its work.
     settled: usize,
-    /// Whether a call that settles is here, and one that claims.
+    /// The calls that have arrived: one that settles, and one that claims.
     here: [bool; 2],
     met: bool,
-    /// How far each of them is, once they have met.
+    /// The progress of each, once they have met.
     progress: Option<[Progress; 2]>,
 }
 

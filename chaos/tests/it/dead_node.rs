@@ -1,4 +1,4 @@
-//! How soon the jobs of a dead node run elsewhere with the default times.
+//! The time until the jobs of a dead node run elsewhere, with the default times.
 
 use std::time::Duration;
 

@@ -239,7 +239,7 @@ impl Pump {
         if !self.released.is_empty() {
             by(self.timers.release);
         }
-        // What has to wait for an answer of the store is looked at again when it lands.
+        // A landing answer lets the pump check again.
         let claims = self.flights.claims();
         if !claims && self.claims_allowed() && (self.slots.free() > 0 || self.looks_inside(now)) {
             by(self.timers.poll.max(self.timers.claim_again));
